@@ -13,7 +13,7 @@ use jaato_plugin_sdk::files::{FileFacts, FileUpload};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
-use crate::editor::{Editor, EditorContext, history_failure};
+use crate::editor::{Editor, EditorContext, history_error};
 use crate::files::{self, ExistingTargetPolicy, FileSnapshot, FileWriteMode};
 use crate::history::{
     ChangeId, ChangeOutcome, FileTransition, History, HistoryError, NewChange, PendingChange,
@@ -56,7 +56,7 @@ pub struct AppliedChange {
 /// # Errors
 /// If the plan was not applied. Nothing has changed then, unless the error says
 /// otherwise.
-pub async fn apply(
+pub async fn apply_plan(
     cx: &Cx<Editor>,
     maker: ChangeOrigin<'_>,
     plan: EditPlan,
@@ -81,12 +81,12 @@ pub async fn apply(
         cx.blocking(move |_| begin_change(&history, new, &plan, &place))
     };
     let (begun, _, drafts) =
-        join3(begun, digest(cx, &plan), write_drafts(cx, &plan, &further)).await;
-    let pending = begun?.map_err(history_failure)?;
+        join3(begun, digest_large_files(cx, &plan), write_drafts(cx, &plan, &further)).await;
+    let pending = begun?.map_err(history_error)?;
     let change = pending.change().clone();
     let told = {
         let plan = Arc::clone(&plan);
-        cx.blocking(move |_| plan.changes())
+        cx.blocking(move |_| plan.file_changes())
     };
     let carried_out = async { execute_planned_changes(cx, &plan, &further, drafts?).await };
     let (carried_out, told) = join(carried_out, told).await;
@@ -98,7 +98,7 @@ pub async fn apply(
     let finish = move |_: &Reporter| {
         // If this fails, the next call finds the finished change and records it.
         pending.finish(ChangeOutcome::Done)?;
-        history.prune(&bounds)
+        history.prune_history(&bounds)
     };
     if let Err(error) = cx.blocking(finish).await? {
         cx.log(LogLevel::Warn, format_args!("the history of changes: {error}"));
@@ -108,14 +108,15 @@ pub async fn apply(
     for change in &told {
         cx.file_changed(change.clone());
     }
-    let lost_bits = lost_bits(&plan, &facts);
+    let lost_bits = files_with_lost_mode_bits(&plan, &facts);
     Ok(AppliedChange { change: Some(change), plan, changes: told, lost_bits })
 }
 
 /// Digests the new content of large files while the old content is being stored. Other threads that
 /// need such a digest wait for it.
-async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
-    let is_large = |number: &usize| plan.planned_bytes(*number).is_some_and(files::is_large);
+async fn digest_large_files(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
+    let is_large =
+        |number: &usize| plan.planned_bytes(*number).is_some_and(files::should_write_as_draft);
     let large: Vec<usize> = plan.changed_numbers().filter(is_large).collect();
     if large.is_empty() {
         return Ok(());
@@ -123,8 +124,8 @@ async fn digest(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()> {
     let plan = Arc::clone(plan);
     let work = move |_: &Reporter| {
         for number in large {
-            match (&plan.files[number].before, plan.content(number)) {
-                (Some(before), Some(content)) => content.digest_after(&before.bytes),
+            match (&plan.files[number].before, plan.planned_content(number)) {
+                (Some(before), Some(content)) => content.digest_with_prefix_of(&before.bytes),
                 (None, Some(content)) => content.digest(),
                 (_, None) => continue,
             };
@@ -147,12 +148,12 @@ async fn write_drafts(
         else {
             continue;
         };
-        if files::is_large(bytes) && drafts.len() < DRAFTS_MAX {
+        if files::should_write_as_draft(bytes) && drafts.len() < DRAFTS_MAX {
             let (path, how) =
                 (&plan.files[number].path, FileWriteMode::Over(before.facts.version.as_deref()));
             let permissions = plan.files[number].permissions;
-            let draft = files::draft(cx, path, bytes, how, permissions).await;
-            drafts.insert(number, draft.map_err(|error| explain_denied(error, before))?);
+            let draft = files::write_draft(cx, path, bytes, how, permissions).await;
+            drafts.insert(number, draft.map_err(|error| add_mode_to_error(error, before))?);
         }
     }
     Ok(drafts)
@@ -188,19 +189,24 @@ fn file_transitions(
         let before = match &file.before {
             Some(before) => {
                 let (bytes, mode) = (&before.bytes, before.facts.mode);
-                history.keep_as(bytes.digest(), bytes)?;
+                history.store_content_as(bytes.digest(), bytes)?;
                 let (content, size) = (bytes.digest().clone(), bytes.len() as u64);
                 Some(StoredFileState { content, size, mode })
             }
             None => None,
         };
-        let after = plan.content(number).map(|content| StoredFileState {
+        let after = plan.planned_content(number).map(|content| StoredFileState {
             content: content.digest().clone(),
             size: content.len() as u64,
             mode: before.as_ref().map_or(mode(file.permissions), |before| before.mode),
         });
-        let moved_from = file.moved_from.map(|from| place.name(&plan.files[from].target));
-        steps.push(FileTransition { path: place.name(&file.target), before, after, moved_from });
+        let moved_from = file.moved_from.map(|from| place.file_name(&plan.files[from].target));
+        steps.push(FileTransition {
+            path: place.file_name(&file.target),
+            before,
+            after,
+            moved_from,
+        });
     }
     Ok(steps)
 }
@@ -226,7 +232,7 @@ async fn execute_planned_changes(
             ExistingTargetPolicy::Refused
         };
         let paths = (&*plan.files[from].path, &*file.path);
-        files::rename(cx, paths, version(from), taken).await?;
+        files::rename_file(cx, paths, version(from), taken).await?;
         done.push((number, files::read_facts(cx, &file.path).await.unwrap_or_default()));
     }
     for &number in &changed {
@@ -244,14 +250,17 @@ async fn execute_planned_changes(
         } else {
             FileWriteMode::New
         };
-        let facts = match (written_facts(cx, plan, number, further).await?, drafts.remove(&number))
-        {
-            (Some(facts), _) => Ok(facts),
-            (None, Some(draft)) => draft.finish().await,
-            (None, None) => files::write_file(cx, &file.path, bytes, how, file.permissions).await,
-        };
+        let facts =
+            match (already_written_facts(cx, plan, number, further).await?, drafts.remove(&number))
+            {
+                (Some(facts), _) => Ok(facts),
+                (None, Some(draft)) => draft.finish().await,
+                (None, None) => {
+                    files::write_file(cx, &file.path, bytes, how, file.permissions).await
+                }
+            };
         let explain = |error| match &file.before {
-            Some(before) => explain_denied(error, before),
+            Some(before) => add_mode_to_error(error, before),
             None => error,
         };
         done.push((number, Some(facts.map_err(explain)?)));
@@ -261,7 +270,7 @@ async fn execute_planned_changes(
             plan.is_pure_move(*other) && plan.files[*other].moved_from == Some(number)
         };
         if plan.files[number].after == PlannedContent::Gone && !changed.iter().any(is_taken) {
-            files::delete(cx, &plan.files[number].path, version(number)).await?;
+            files::delete_file(cx, &plan.files[number].path, version(number)).await?;
         }
         if plan.files[number].after == PlannedContent::Gone {
             done.push((number, None));
@@ -272,7 +281,7 @@ async fn execute_planned_changes(
 
 /// Returns the metadata of a file that already has its new content, because an earlier step wrote
 /// it under another name.
-async fn written_facts(
+async fn already_written_facts(
     cx: &Reporter,
     plan: &EditPlan,
     number: usize,
@@ -281,13 +290,13 @@ async fn written_facts(
     if !further.contains(&number) {
         return Ok(None);
     }
-    let there = files::snapshot(cx, &plan.files[number].path).await?;
+    let there = files::read_snapshot(cx, &plan.files[number].path).await?;
     let is_written = |there: &FileSnapshot| Some(&*there.bytes) == plan.planned_bytes(number);
     Ok(there.filter(is_written).map(|there| there.facts))
 }
 
 /// Adds a file's mode to the error of a write that the system does not permit.
-fn explain_denied(error: Error, before: &FileSnapshot) -> Error {
+fn add_mode_to_error(error: Error, before: &FileSnapshot) -> Error {
     if error.hint.is_some() || !error.message.ends_with("permission denied") {
         return error;
     }
@@ -330,7 +339,7 @@ async fn error_after_rollback(
 
 /// Finds files that lost the bits that run a program with its owner's or group's rights. Systems
 /// clear these bits when the content changes.
-fn lost_bits(plan: &EditPlan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
+fn files_with_lost_mode_bits(plan: &EditPlan, done: &[(usize, Option<FileFacts>)]) -> Vec<String> {
     const LENDS_RIGHTS: u32 = 0o6000;
     let lost = done.iter().filter(|(number, facts)| {
         let before = plan.files[*number].before.as_ref().map_or(0, |before| before.facts.mode);

@@ -9,12 +9,12 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::apply::{ChangeOrigin, apply};
+use crate::apply::{ChangeOrigin, apply_plan};
 use crate::diff;
-use crate::editor::{Editor, history_failure};
+use crate::editor::{Editor, history_error};
 use crate::history::{ChangeId, FilePath, ListedChange, SessionPeriod, UndoStep};
 use crate::recover_changes::recover_unfinished_changes;
-use crate::undo_change::{plan, undo_change};
+use crate::undo_change::{plan_undo, undo_change};
 
 /// The maximum number of listed changes.
 const CHANGES_MAX: usize = 30;
@@ -42,7 +42,7 @@ struct UndoSinceArguments {
 }
 
 /// Describes the commands.
-pub fn specs() -> Vec<CommandSpec> {
+pub fn command_specs() -> Vec<CommandSpec> {
     let undo = CommandSpec {
         name: "undo".to_owned(),
         description:
@@ -108,11 +108,11 @@ pub fn specs() -> Vec<CommandSpec> {
 ///
 /// # Errors
 /// If the command failed.
-pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
+pub async fn run_command(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output> {
     match name {
-        "undo" => undo(cx, read_arguments(arguments)?).await,
-        "undo_since" => undo_since(cx, read_arguments(arguments)?).await,
-        "changes" => changes(cx).await,
+        "undo" => undo_single_change(cx, parse_arguments(arguments)?).await,
+        "undo_since" => undo_changes_since(cx, parse_arguments(arguments)?).await,
+        "changes" => list_changes(cx).await,
         _ => {
             let text = format!("unknown command `{name}`");
             Err(Error::new(ErrorKind::UnknownOperation, text))
@@ -120,15 +120,15 @@ pub async fn run(cx: &Cx<Editor>, name: &str, arguments: Value) -> Result<Output
     }
 }
 
-fn read_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T> {
+fn parse_arguments<T: DeserializeOwned>(arguments: Value) -> Result<T> {
     serde_json::from_value(arguments)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }
 
-async fn changes(cx: &Cx<Editor>) -> Result<Output> {
+async fn list_changes(cx: &Cx<Editor>) -> Result<Output> {
     let history = cx.state().history()?.clone();
     let listed =
-        cx.blocking(move |_| history.changes(CHANGES_MAX)).await?.map_err(history_failure)?;
+        cx.blocking(move |_| history.list_changes(CHANGES_MAX)).await?.map_err(history_error)?;
     if listed.is_empty() {
         return Ok(Output::text("The file tools have changed nothing in this workspace."));
     }
@@ -157,18 +157,18 @@ fn format_file_names(files: &[FilePath]) -> String {
     names.join(", ")
 }
 
-async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
+async fn undo_single_change(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
     recover_unfinished_changes(cx).await?;
     let step = choose_undo_step(cx, asked.change.as_deref()).await?;
-    let plan = plan(cx, &step).await?;
+    let plan = plan_undo(cx, &step).await?;
     let told = plan.clone();
-    let shown = cx.blocking(move |_| told.changes()).await?;
+    let shown = cx.blocking(move |_| told.file_changes()).await?;
     let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
     let (id, tool, files) = (step.change, &step.tool, format_file_names(&files));
     if !asked.yes && !has_user_approval(cx, &step, &shown).await? {
         return Ok(Output::text(format!("Change {id} was not undone.")));
     }
-    let applied = apply(cx, ChangeOrigin { tool: "undo", undoes: Some(id) }, plan).await?;
+    let applied = apply_plan(cx, ChangeOrigin { tool: "undo", undoes: Some(id) }, plan).await?;
     let again = applied.change.map(|change| format!(" `undo {}` redoes it.", change.id));
     let again = again.unwrap_or_default();
     Ok(Output::text(format!("Change {id} ({tool}: {files}) was undone.{again}")))
@@ -176,18 +176,18 @@ async fn undo(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Output> {
 
 /// Undoes the changes of sessions since a time, the newest first. A change that cannot be undone
 /// is named, and the others are undone.
-async fn undo_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output> {
+async fn undo_changes_since(cx: &Cx<Editor>, asked: UndoSinceArguments) -> Result<Output> {
     recover_unfinished_changes(cx).await?;
     let history = cx.state().history()?.clone();
     let UndoSinceArguments { sessions, at_ms } = asked;
     let found = cx.blocking(move |_| history.changes_since(&sessions, at_ms));
     let (mut undone, mut kept) = (Vec::new(), Vec::new());
-    for id in found.await?.map_err(history_failure)? {
+    for id in found.await?.map_err(history_error)? {
         let history = cx.state().history()?.clone();
-        let step = match cx.blocking(move |_| history.step(id)).await? {
+        let step = match cx.blocking(move |_| history.undo_step_of_change(id)).await? {
             Ok(step) => step,
             Err(error) => {
-                kept.push(history_failure(error).message);
+                kept.push(history_error(error).message);
                 continue;
             }
         };
@@ -214,16 +214,16 @@ async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoSt
     let (id, session) = (id.transpose()?, cx.state().editor_context(cx).await?.session.clone());
     let history = cx.state().history()?.clone();
     let find = move |_: &Reporter| {
-        let latest = || match history.latest(Some(&session))? {
+        let latest = || match history.latest_change(Some(&session))? {
             Some(id) => Ok(Some(id)),
-            None => history.latest(None),
+            None => history.latest_change(None),
         };
         let id = match id {
             Some(id) => Some(id),
-            None => latest().map_err(history_failure)?,
+            None => latest().map_err(history_error)?,
         };
         let nothing = || Error::new(ErrorKind::NotFound, "no change to undo");
-        history.step(id.ok_or_else(nothing)?).map_err(history_failure)
+        history.undo_step_of_change(id.ok_or_else(nothing)?).map_err(history_error)
     };
     cx.blocking(find).await?
 }
@@ -235,7 +235,7 @@ async fn has_user_approval(
     changes: &[FileChange],
 ) -> Result<bool> {
     let (id, tool, at) = (step.change, &step.tool, diff::format_timestamp(step.at_ms));
-    let mut text = diff::shorten_diffs(changes);
+    let mut text = diff::format_short_diff(changes);
     if text.is_empty() {
         text = changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>().join("\n");
     }

@@ -24,7 +24,7 @@ struct Config {
 ///
 /// # Errors
 /// The host's error.
-pub async fn bounds(home: &Home) -> Result<HistoryLimits> {
+pub async fn read_history_limits(home: &Home) -> Result<HistoryLimits> {
     let config: Config = home.config().await?;
     let bounds = HistoryLimits::default();
     let count = config.backup_count.and_then(|count| usize::try_from(count).ok());
@@ -32,6 +32,6 @@ pub async fn bounds(home: &Home) -> Result<HistoryLimits> {
 }
 
 /// Returns the schema of the settings.
-pub fn schema() -> Option<Value> {
+pub fn settings_schema() -> Option<Value> {
     serde_json::to_value(schemars::schema_for!(Config)).ok()
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::diff::same_prefix;
+use crate::diff::common_prefix_length;
 use crate::history::ContentId;
 
 /// The distance between the stored states of a digest. Each state takes about 100 bytes.
@@ -28,16 +28,16 @@ struct ContentDigest {
 impl HashedContent {
     /// Returns the digest. The first call takes long, and other threads wait for it.
     pub fn digest(&self) -> &ContentId {
-        &self.digest.get_or_init(|| ContentDigest::compute(&self.bytes, &[])).id
+        &self.digest.get_or_init(|| ContentDigest::compute_digest(&self.bytes, &[])).id
     }
 
     /// Returns the digest. If the digest of `other` is known, it is reused for the common
     /// beginning.
-    pub fn digest_after(&self, other: &Self) -> &ContentId {
+    pub fn digest_with_prefix_of(&self, other: &Self) -> &ContentId {
         let digested = self.digest.get_or_init(|| {
             let states = other.digest.get().map_or(&[][..], |digested| &digested.states);
-            let same = same_prefix(&self.bytes, &other.bytes) / STATE_BYTES;
-            ContentDigest::compute(&self.bytes, &states[..states.len().min(same)])
+            let same = common_prefix_length(&self.bytes, &other.bytes) / STATE_BYTES;
+            ContentDigest::compute_digest(&self.bytes, &states[..states.len().min(same)])
         });
         &digested.id
     }
@@ -50,7 +50,7 @@ impl HashedContent {
 
 impl ContentDigest {
     /// Digests bytes from the last of the known states.
-    fn compute(bytes: &[u8], known: &[Sha256]) -> Self {
+    fn compute_digest(bytes: &[u8], known: &[Sha256]) -> Self {
         let mut states = known.to_vec();
         let mut state = known.last().cloned().unwrap_or_default();
         for piece in bytes[known.len() * STATE_BYTES..].chunks(STATE_BYTES) {
@@ -104,7 +104,7 @@ mod tests {
         let before = HashedContent::from(old.clone());
         let check = |new: Vec<u8>| {
             let after = HashedContent::from(new.clone());
-            assert_eq!(after.digest_after(&before), &ContentId::from_bytes(&new));
+            assert_eq!(after.digest_with_prefix_of(&before), &ContentId::from_bytes(&new));
         };
         let all = || {
             check(old.clone());

@@ -33,7 +33,7 @@ pub struct FileTexts<'a> {
 }
 
 /// Computes the change of a file.
-pub fn change(path: &str, kind: FileChangeKind, texts: FileTexts<'_>) -> FileChange {
+pub fn file_change(path: &str, kind: FileChangeKind, texts: FileTexts<'_>) -> FileChange {
     let mut change = FileChange { path: path.to_owned(), kind, ..FileChange::default() };
     let whole = |text: Option<&str>| {
         text.filter(|text| text.len() <= WHOLE_TEXT_BYTES_MAX).map(str::to_owned)
@@ -101,16 +101,18 @@ fn hunk_line(kind: HunkLineKind, line: &str) -> HunkLine {
 /// Returns the differing part, or `None` if the texts are equal.
 fn differing_region<'a>(old: &'a str, new: &'a str) -> Option<DifferingRegion<'a>> {
     let (old_bytes, new_bytes) = (old.as_bytes(), new.as_bytes());
-    let same = same_prefix(old_bytes, new_bytes);
+    let same = common_prefix_length(old_bytes, new_bytes);
     if same == old.len() && same == new.len() {
         return None;
     }
-    let start = lines_back(old_bytes, same, CONTEXT_LINES);
+    let start = line_start_before(old_bytes, same, CONTEXT_LINES);
     let shortest = old.len().min(new.len()) - same;
-    let same_end =
-        same_suffix(&old_bytes[old.len() - shortest..], &new_bytes[new.len() - shortest..]);
+    let same_end = common_suffix_length(
+        &old_bytes[old.len() - shortest..],
+        &new_bytes[new.len() - shortest..],
+    );
     // The common end, from a line start, without the lines that remain as context.
-    let ahead = lines_ahead(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
+    let ahead = length_of_lines(&old_bytes[old.len() - same_end..], CONTEXT_LINES + 1);
     let tail = same_end - ahead;
     let lines = |text: &'a str| text[start..text.len() - tail].split_inclusive('\n').collect();
     Some(DifferingRegion {
@@ -121,13 +123,13 @@ fn differing_region<'a>(old: &'a str, new: &'a str) -> Option<DifferingRegion<'a
 }
 
 /// Returns the start of the line that is `lines` lines before the line at `at`.
-fn lines_back(text: &[u8], at: usize, lines: usize) -> usize {
+fn line_start_before(text: &[u8], at: usize, lines: usize) -> usize {
     memchr::memrchr_iter(b'\n', &text[..at]).nth(lines).map_or(0, |end| end + 1)
 }
 
 /// Returns the number of bytes up to the given count of line ends, or of all bytes if there are
 /// fewer.
-fn lines_ahead(text: &[u8], lines: usize) -> usize {
+fn length_of_lines(text: &[u8], lines: usize) -> usize {
     memchr::memchr_iter(b'\n', text).nth(lines - 1).map_or(text.len(), |end| end + 1)
 }
 
@@ -135,13 +137,13 @@ fn lines_ahead(text: &[u8], lines: usize) -> usize {
 const BLOCK_BYTES: usize = 4096;
 
 /// Returns the length of the common beginning of two texts.
-pub fn same_prefix(a: &[u8], b: &[u8]) -> usize {
+pub fn common_prefix_length(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.chunks(BLOCK_BYTES).zip(b.chunks(BLOCK_BYTES));
     let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
     same + a[same..].iter().zip(&b[same..]).take_while(|(a, b)| a == b).count()
 }
 
-fn same_suffix(a: &[u8], b: &[u8]) -> usize {
+fn common_suffix_length(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.rchunks(BLOCK_BYTES).zip(b.rchunks(BLOCK_BYTES));
     let same = blocks.take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum::<usize>();
     let (a, b) = (&a[..a.len() - same], &b[..b.len() - same]);
@@ -149,7 +151,7 @@ fn same_suffix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Formats changes as a short unified diff for the model. Empty if no line differs.
-pub fn shorten_diffs(changes: &[FileChange]) -> String {
+pub fn format_short_diff(changes: &[FileChange]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left_out = 0;
     for change in changes.iter().filter(|change| !change.hunks.is_empty() || change.is_cut) {
@@ -183,11 +185,11 @@ mod tests {
 
     fn change_between(old: &str, new: &str) -> FileChange {
         let texts = FileTexts { old: Some(old), new: Some(new) };
-        change("f", FileChangeKind::Changed, texts)
+        file_change("f", FileChangeKind::Changed, texts)
     }
 
     #[track_caller]
-    fn check(old: &str, new: &str, expected: &str) {
+    fn check_diff(old: &str, new: &str, expected: &str) {
         let unified = change_between(old, new).to_unified_diff();
         assert_eq!(unified.strip_prefix("--- a/f\n+++ b/f\n"), Some(expected));
     }
@@ -198,25 +200,25 @@ mod tests {
 
     #[test]
     fn hunks_are_shown_with_context_lines() {
-        check("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
+        check_diff("a\nb\nc\n", "a\nB\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n");
         let (old, new) = (numbered_lines(20), numbered_lines(20).replace("\n10\n", "\nten\n"));
         let expected = "@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n";
-        check(&old, &new, expected);
+        check_diff(&old, &new, expected);
         let both = new.replace("\n18\n", "\n");
         let expected = format!("{expected}@@ -15,6 +15,5 @@\n 15\n 16\n 17\n-18\n 19\n 20\n");
-        check(&old, &both, &expected);
+        check_diff(&old, &both, &expected);
     }
 
     #[test]
     fn diff_handles_empty_files_and_missing_final_newlines() {
-        check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
-        check("a\n", "", "@@ -1 +0,0 @@\n-a\n");
+        check_diff("", "a\n", "@@ -0,0 +1 @@\n+a\n");
+        check_diff("a\n", "", "@@ -1 +0,0 @@\n-a\n");
         let end = "\\ No newline at end of file\n";
-        check("a", "a\n", &format!("@@ -1 +1 @@\n-a\n{end}+a\n"));
-        check("a\nb", "a\nc", &format!("@@ -1,2 +1,2 @@\n a\n-b\n{end}+c\n{end}"));
-        check("a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a\n");
-        check("a\r\nb\r\n", "a\r\nc\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
-        check("same\n", "same\n", "");
+        check_diff("a", "a\n", &format!("@@ -1 +1 @@\n-a\n{end}+a\n"));
+        check_diff("a\nb", "a\nc", &format!("@@ -1,2 +1,2 @@\n a\n-b\n{end}+c\n{end}"));
+        check_diff("a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a\n");
+        check_diff("a\r\nb\r\n", "a\r\nc\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n");
+        check_diff("same\n", "same\n", "");
     }
 
     /// Applying the hunks to the old text gives the new text.
@@ -277,14 +279,14 @@ mod tests {
 
     #[test]
     fn model_gets_a_shortened_diff() {
-        let short_of = |old: &str, new: &str| shorten_diffs(&[change_between(old, new)]);
+        let short_of = |old: &str, new: &str| format_short_diff(&[change_between(old, new)]);
         assert_eq!(short_of("a\r\n", "b\r\n"), "@@ -1 +1 @@\n-a\n+b");
         assert_eq!(short_of("a\n", "a\n"), "");
         let many = short_of("", &numbered_lines(100));
         assert!(many.ends_with("+39\n[… 61 more lines]"), "{many}");
         let long = short_of("", &"x".repeat(1000));
         assert_eq!(long.lines().nth(1).map(|line| line.chars().count()), Some(201));
-        let two = shorten_diffs(&[change_between("a\n", "b\n"), change_between("c\n", "d\n")]);
+        let two = format_short_diff(&[change_between("a\n", "b\n"), change_between("c\n", "d\n")]);
         assert_eq!(two.matches("+++ b/f").count(), 2);
     }
 }

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use parking_lot::Mutex;
 
 use crate::history::{FilePath, History, HistoryError, HistoryLimits};
-use crate::plan::{absolute, resolve};
+use crate::plan::{absolute_path, resolve_links};
 use crate::seen_files::{SeenFile, SeenFiles};
 use crate::{commands, config};
 
@@ -32,12 +32,12 @@ pub struct EditorContext {
 
 impl State for Editor {
     async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
-        let bounds = config::bounds(home).await?;
+        let bounds = config::read_history_limits(home).await?;
         // Reading files works without a history. Changes report the error.
         let history = match home.store().of_workspace().folder().await {
             Ok(folder) => {
                 let open =
-                    move |_: &Reporter| History::open(folder.as_ref()).map_err(history_failure);
+                    move |_: &Reporter| History::open(folder.as_ref()).map_err(history_error);
                 home.blocking(open).await.and_then(|opened| opened)
             }
             Err(error) => Err(error),
@@ -47,17 +47,17 @@ impl State for Editor {
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(Some(self.sights.lock().saved()))
+        Ok(Some(self.sights.lock().to_saved_state()))
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = config::schema();
+        description.config_schema = config::settings_schema();
         description.services = vec!["ask".to_owned()];
-        description.commands = commands::specs();
+        description.commands = commands::command_specs();
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        commands::run(cx, name, arguments).await
+        commands::run_command(cx, name, arguments).await
     }
 }
 
@@ -91,7 +91,7 @@ impl Editor {
 
     /// Remembers how the model saw a file.
     pub fn remember_seen_file(&self, path: &str, sight: SeenFile) {
-        self.sights.lock().remember(path, sight);
+        self.sights.lock().remember_file(path, sight);
     }
 
     /// Forgets a removed file.
@@ -107,18 +107,18 @@ impl Editor {
 
 impl EditorContext {
     /// Returns a file's name in the history, from its absolute path without links.
-    pub fn name(&self, target: &str) -> FilePath {
+    pub fn file_name(&self, target: &str) -> FilePath {
         FilePath::new(target, &self.folder, &self.environment)
     }
 
     /// Returns a file's name in the history, from any path of the file.
-    pub async fn find_name(&self, cx: &Reporter, path: &str) -> FilePath {
-        self.name(&resolve(cx, &absolute(&self.folder, path)).await)
+    pub async fn resolve_file_name(&self, cx: &Reporter, path: &str) -> FilePath {
+        self.file_name(&resolve_links(cx, &absolute_path(&self.folder, path)).await)
     }
 }
 
 /// Converts a history error to an error for users and models.
-pub fn history_failure(error: HistoryError) -> Error {
+pub fn history_error(error: HistoryError) -> Error {
     let is_full = error.is_disk_full();
     let kind = match &error {
         HistoryError::Io { .. } | HistoryError::Damaged(_) => ErrorKind::Io,

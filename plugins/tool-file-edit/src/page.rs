@@ -62,13 +62,13 @@ impl LinePage {
     }
 
     /// Returns true before the first wanted line.
-    pub fn is_ahead(&self) -> bool {
+    pub fn is_before_first_line(&self) -> bool {
         self.passed + 1 < self.first
     }
 
     /// Adds a chunk. Lines after a full page are only counted.
     pub fn add_chunk(&mut self, mut piece: &str) {
-        if self.is_ahead() || self.is_full {
+        if self.is_before_first_line() || self.is_full {
             let wanted = if self.is_full { u64::MAX } else { self.first - 1 - self.passed };
             piece = self.skip_lines(piece, wanted);
         }
@@ -79,7 +79,7 @@ impl LinePage {
             }
             let end = memchr::memchr(b'\n', piece.as_bytes());
             let (part, rest) = piece.split_at(end.map_or(piece.len(), |end| end + 1));
-            self.append(part);
+            self.append_text(part);
             if end.is_some() {
                 self.end_line("\n");
             }
@@ -90,7 +90,7 @@ impl LinePage {
     /// Ends the text.
     pub fn finish(mut self) -> PageContent {
         match self.is_open {
-            true if self.is_full || self.is_ahead() => self.passed += 1,
+            true if self.is_full || self.is_before_first_line() => self.passed += 1,
             true => self.end_line(""),
             false => {}
         }
@@ -115,7 +115,7 @@ impl LinePage {
         ""
     }
 
-    fn append(&mut self, part: &str) {
+    fn append_text(&mut self, part: &str) {
         self.is_open = true;
         let part = part.strip_suffix('\n').unwrap_or(part);
         let room = LINE_CHARS_MAX.saturating_sub(self.line_chars);
@@ -137,7 +137,7 @@ impl LinePage {
             line.push_str(&format!("[… {more} more characters of this line]"));
         }
         line.push_str(end);
-        let bytes = json_bytes(&line);
+        let bytes = json_length(&line);
         self.passed += 1;
         if self.bytes + bytes > self.bytes_max && self.shown > 0 {
             self.is_full = true;
@@ -151,7 +151,7 @@ impl LinePage {
 }
 
 /// Returns the length of a text as JSON, without its quotes.
-fn json_bytes(text: &str) -> usize {
+fn json_length(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
         byte if byte < 0x20 => 6,
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(first: u64, lines: u64, pieces: &[&str], expected: (&str, u64, u64)) {
+    fn check_page(first: u64, lines: u64, pieces: &[&str], expected: (&str, u64, u64)) {
         let mut page = LinePage::new(first, lines, 1000);
         pieces.iter().for_each(|piece| page.add_chunk(piece));
         let (text, lines, total) = expected;
@@ -175,16 +175,16 @@ mod tests {
     #[test]
     fn page_lines_are_extracted_across_chunks() {
         let pieces = ["a\nb", "b\n", "", "c\r", "\nd"];
-        check(1, 10, &pieces, ("a\nbb\nc\nd", 4, 4));
-        check(2, 2, &pieces, ("bb\nc\n", 2, 4));
-        check(4, 1, &pieces, ("d", 1, 4));
-        check(5, 1, &pieces, ("", 0, 4));
-        check(9, 1, &["a\n"], ("", 0, 1));
-        check(1, 1, &[], ("", 0, 0));
-        check(1, 1, &["\n\n"], ("\n", 1, 2));
-        check(3, 1, &["a", "a\nb", "b\nc"], ("c", 1, 3));
-        check(1, 1, &["a\n", "b"], ("a\n", 1, 2));
-        check(2, 1, &["a", "\n", "b", "\nc\n"], ("b\n", 1, 3));
+        check_page(1, 10, &pieces, ("a\nbb\nc\nd", 4, 4));
+        check_page(2, 2, &pieces, ("bb\nc\n", 2, 4));
+        check_page(4, 1, &pieces, ("d", 1, 4));
+        check_page(5, 1, &pieces, ("", 0, 4));
+        check_page(9, 1, &["a\n"], ("", 0, 1));
+        check_page(1, 1, &[], ("", 0, 0));
+        check_page(1, 1, &["\n\n"], ("\n", 1, 2));
+        check_page(3, 1, &["a", "a\nb", "b\nc"], ("c", 1, 3));
+        check_page(1, 1, &["a\n", "b"], ("a\n", 1, 2));
+        check_page(2, 1, &["a", "\n", "b", "\nc\n"], ("b\n", 1, 3));
     }
 
     #[test]
@@ -217,6 +217,6 @@ mod tests {
         let mut first = LinePage::new(1, 100, 1);
         first.add_chunk("always one line\n");
         assert_eq!(first.finish().lines, 1);
-        assert_eq!(json_bytes("a\u{1}\n\u{e4}"), 1 + 6 + 2 + 2);
+        assert_eq!(json_length("a\u{1}\n\u{e4}"), 1 + 6 + 2 + 2);
     }
 }

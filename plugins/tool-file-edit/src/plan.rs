@@ -8,9 +8,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
 use crate::content::HashedContent;
-use crate::diff::{FileTexts, change};
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, read_facts, snapshot};
-use crate::text::{decode, display_text};
+use crate::diff::{FileTexts, file_change};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, read_facts, read_snapshot};
+use crate::text::{decode_bytes, display_text};
 
 /// The maximum number of bytes of all files of one change, before and after, because they are in
 /// memory.
@@ -68,21 +68,21 @@ impl EditPlan {
     ///
     /// # Errors
     /// An error if the path is not a file, the file is too large, or the path is not allowed.
-    pub async fn open(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
-        let absolute = absolute(&self.folder, path);
+    pub async fn open_file(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
+        let absolute = absolute_path(&self.folder, path);
         if let Some(number) = self.numbers.get(&absolute) {
             return Ok(*number);
         }
-        let before = snapshot(cx, path).await?;
-        let target = resolve(cx, &absolute).await;
-        if let Some(number) = self.number_of(&target) {
-            return Err(same_file(&self.files[number].path, path));
+        let before = read_snapshot(cx, path).await?;
+        let target = resolve_links(cx, &absolute).await;
+        if let Some(number) = self.file_number(&target) {
+            return Err(same_file_error(&self.files[number].path, path));
         }
-        self.add(path, target, before)
+        self.add_file(path, target, before)
     }
 
     /// Returns the number of the file with this path without links.
-    pub fn number_of(&self, target: &str) -> Option<usize> {
+    pub fn file_number(&self, target: &str) -> Option<usize> {
         self.targets.get(target).copied()
     }
 
@@ -90,15 +90,15 @@ impl EditPlan {
     ///
     /// # Errors
     /// An error if all files together are too large.
-    pub fn add(
+    pub fn add_file(
         &mut self,
         path: &str,
         target: String,
         before: Option<FileSnapshot>,
     ) -> Result<usize> {
-        self.grow(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
+        self.add_planned_bytes(before.as_ref().map_or(0, |snapshot| snapshot.bytes.len()))?;
         let (path, number) = (path.to_owned(), self.files.len());
-        self.numbers.insert(absolute(&self.folder, &path), number);
+        self.numbers.insert(absolute_path(&self.folder, &path), number);
         self.targets.insert(target.clone(), number);
         let (after, moved_from, permissions) = (PlannedContent::Same, None, None);
         let before = before.map(Arc::new);
@@ -111,12 +111,12 @@ impl EditPlan {
     /// # Errors
     /// `conflict` if the plan changes one file under two names in different ways.
     pub fn check_names(&self) -> Result<BTreeSet<usize>> {
-        let further = self.further_names();
+        let further = self.find_hard_links();
         for (number, earlier) in &further {
             let (file, earlier) = (&self.files[*number], &self.files[*earlier]);
             let is_written = matches!(file.after, PlannedContent::Bytes(_));
             if !is_written || file.after != earlier.after {
-                return Err(same_file(&earlier.path, &file.path));
+                return Err(same_file_error(&earlier.path, &file.path));
             }
         }
         Ok(further.into_keys().collect())
@@ -124,7 +124,7 @@ impl EditPlan {
 
     /// Returns the changed files that probably are the same file as an earlier one (hard links),
     /// because both have the same version, metadata and content. Maps them to the earlier one.
-    fn further_names(&self) -> BTreeMap<usize, usize> {
+    fn find_hard_links(&self) -> BTreeMap<usize, usize> {
         let (mut first, mut further) = (HashMap::new(), BTreeMap::new());
         for number in self.changed_numbers() {
             let Some(before) = &self.files[number].before else { continue };
@@ -140,11 +140,11 @@ impl EditPlan {
 
     /// Returns the planned bytes of a file, or `None` if there will be no file.
     pub fn planned_bytes(&self, number: usize) -> Option<&[u8]> {
-        self.content(number).map(|content| &**content)
+        self.planned_content(number).map(|content| &**content)
     }
 
     /// Returns the planned content of a file, with its digest.
-    pub fn content(&self, number: usize) -> Option<&HashedContent> {
+    pub fn planned_content(&self, number: usize) -> Option<&HashedContent> {
         let file = &self.files[number];
         let before = |number: usize| Some(&self.files[number].before.as_ref()?.bytes);
         match &file.after {
@@ -159,7 +159,7 @@ impl EditPlan {
     ///
     /// # Errors
     /// An error if the file, or all files together, are too large.
-    pub fn write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
+    pub fn plan_write(&mut self, number: usize, bytes: Vec<u8>) -> Result<()> {
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
             let path = &self.files[number].path;
             let text = format!(
@@ -168,21 +168,21 @@ impl EditPlan {
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        self.grow(bytes.len())?;
+        self.add_planned_bytes(bytes.len())?;
         self.files[number].after = PlannedContent::Bytes(bytes.into());
-        self.compare(number);
+        self.mark_if_unchanged(number);
         Ok(())
     }
 
     /// Plans the deletion of a file.
-    pub fn delete(&mut self, number: usize) {
+    pub fn plan_delete(&mut self, number: usize) {
         let file = &mut self.files[number];
         (file.after, file.moved_from) = (PlannedContent::Gone, None);
     }
 
     /// Plans to move a file to another path and replace the file there.
-    pub fn rename(&mut self, from: usize, to: usize) {
-        let permissions = self.mode(from);
+    pub fn plan_rename(&mut self, from: usize, to: usize) {
+        let permissions = self.planned_mode(from);
         let source = &mut self.files[from];
         let origin = source.moved_from.take().unwrap_or(from);
         let after = match std::mem::replace(&mut source.after, PlannedContent::Gone) {
@@ -199,11 +199,11 @@ impl EditPlan {
             false => (target.after, target.moved_from) = (after, Some(origin)),
         }
         target.permissions = permissions;
-        self.compare(to);
+        self.mark_if_unchanged(to);
     }
 
     /// Marks a file as unchanged if its planned bytes equal its old bytes.
-    fn compare(&mut self, number: usize) {
+    fn mark_if_unchanged(&mut self, number: usize) {
         let file = &mut self.files[number];
         let (Some(before), PlannedContent::Bytes(bytes)) = (&file.before, &file.after) else {
             return;
@@ -213,7 +213,7 @@ impl EditPlan {
         }
     }
 
-    fn mode(&self, number: usize) -> Option<u32> {
+    fn planned_mode(&self, number: usize) -> Option<u32> {
         let file = &self.files[number];
         match &file.before {
             Some(before) if file.moved_from.is_none() => Some(before.facts.mode),
@@ -221,7 +221,7 @@ impl EditPlan {
         }
     }
 
-    fn grow(&mut self, bytes: usize) -> Result<()> {
+    fn add_planned_bytes(&mut self, bytes: usize) -> Result<()> {
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes <= PLAN_BYTES_MAX {
             return Ok(());
@@ -259,12 +259,12 @@ impl EditPlan {
     }
 
     /// Returns the changes of files for users and front ends. Takes long for large files.
-    pub fn changes(&self) -> Vec<FileChange> {
+    pub fn file_changes(&self) -> Vec<FileChange> {
         let told = self.changed_numbers().filter(|number| !self.is_moved_away(*number));
-        told.map(|number| self.change_of(number)).collect()
+        told.map(|number| self.file_change(number)).collect()
     }
 
-    fn change_of(&self, number: usize) -> FileChange {
+    fn file_change(&self, number: usize) -> FileChange {
         let file = &self.files[number];
         let source = file.moved_from.map(|from| &self.files[from]);
         let before = source.unwrap_or(file).before.as_ref();
@@ -274,32 +274,34 @@ impl EditPlan {
             (None, Some(_), None) => FileChangeKind::Deleted,
             (None, Some(_), Some(_)) => FileChangeKind::Changed,
         };
-        let (old, new) =
-            (text(before.map(|before| &*before.bytes)), text(self.planned_bytes(number)));
+        let (old, new) = (
+            decode_file_text(before.map(|before| &*before.bytes)),
+            decode_file_text(self.planned_bytes(number)),
+        );
         let texts = FileTexts { old: old.as_deref(), new: new.as_deref() };
         let moved_from = source.map(|source| source.path.clone());
-        FileChange { moved_from, ..change(&file.path, kind, texts) }
+        FileChange { moved_from, ..file_change(&file.path, kind, texts) }
     }
 }
 
 /// Returns the text of a file, if there is a file and it is text.
-fn text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
-    Some(display_text(decode(bytes?).ok()?.text))
+fn decode_file_text(bytes: Option<&[u8]>) -> Option<Cow<'_, str>> {
+    Some(display_text(decode_bytes(bytes?).ok()?.text))
 }
 
-fn same_file(one: &str, other: &str) -> Error {
+fn same_file_error(one: &str, other: &str) -> Error {
     let error = Error::new(ErrorKind::Conflict, format!("`{one}` and `{other}` are the same file"));
     error.with_hint("use one name for all changes of a file")
 }
 
 /// Returns the path without links, of a file or of the innermost folder that exists above it.
-pub async fn resolve(cx: &Reporter, absolute: &str) -> String {
+pub async fn resolve_links(cx: &Reporter, absolute: &str) -> String {
     let (mut there, mut missing) = (absolute, "");
     while !there.is_empty() {
         // An environment resolves links in the path of its answer if the given path goes up.
         match read_facts(cx, &format!("/..{there}")).await {
             Ok(Some(facts)) if facts.path.starts_with('/') => {
-                return self::absolute("", &format!("{}{missing}", facts.path));
+                return absolute_path("", &format!("{}{missing}", facts.path));
             }
             Ok(None) => {
                 there = there.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -312,7 +314,7 @@ pub async fn resolve(cx: &Reporter, absolute: &str) -> String {
 }
 
 /// Makes a path absolute, without `.` and `..`.
-pub fn absolute(folder: &str, path: &str) -> String {
+pub fn absolute_path(folder: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut names: Vec<&str> = Vec::new();
     for name in whole.split('/') {
@@ -333,22 +335,22 @@ mod tests {
 
     /// Creates a plan with files `a`, `b` and so on with these texts. `-` means that there is no
     /// file.
-    fn plan(texts: &[&str]) -> EditPlan {
+    fn plan_with_files(texts: &[&str]) -> EditPlan {
         let mut plan = EditPlan::new("/w");
         for (number, text) in texts.iter().enumerate() {
             let path = ["a", "b", "c"][number];
             let facts =
                 FileFacts { path: format!("/w/{path}"), mode: 0o644, ..FileFacts::default() };
             let snapshot = FileSnapshot { facts, bytes: text.as_bytes().to_vec().into() };
-            plan.add(path, format!("/w/{path}"), (*text != "-").then_some(snapshot)).unwrap();
+            plan.add_file(path, format!("/w/{path}"), (*text != "-").then_some(snapshot)).unwrap();
         }
         plan
     }
 
     #[track_caller]
-    fn check(plan: &EditPlan, expected: &[&str]) {
+    fn check_plan(plan: &EditPlan, expected: &[&str]) {
         let mut told = Vec::new();
-        for change in plan.changes() {
+        for change in plan.file_changes() {
             let from = change.moved_from.map(|from| format!("{from}>")).unwrap_or_default();
             let new = change.new.unwrap_or_else(|| "-".to_owned());
             told.push(format!("{from}{}:{new}", change.path));
@@ -358,61 +360,61 @@ mod tests {
 
     #[test]
     fn edits_of_one_file_are_one_change() {
-        let mut plan = plan(&["1", "-"]);
-        plan.write(0, b"2".to_vec()).unwrap();
+        let mut plan = plan_with_files(&["1", "-"]);
+        plan.plan_write(0, b"2".to_vec()).unwrap();
         assert_eq!(plan.planned_bytes(0), Some(&b"2"[..]));
-        plan.write(0, b"3".to_vec()).unwrap();
-        plan.write(1, b"new".to_vec()).unwrap();
-        check(&plan, &["a:3", "b:new"]);
-        plan.write(0, b"1".to_vec()).unwrap();
-        plan.delete(1);
-        check(&plan, &[]);
+        plan.plan_write(0, b"3".to_vec()).unwrap();
+        plan.plan_write(1, b"new".to_vec()).unwrap();
+        check_plan(&plan, &["a:3", "b:new"]);
+        plan.plan_write(0, b"1".to_vec()).unwrap();
+        plan.plan_delete(1);
+        check_plan(&plan, &[]);
     }
 
     #[test]
     fn plan_follows_moved_files() {
-        let mut moved = plan(&["1", "-", "-"]);
-        moved.rename(0, 1);
+        let mut moved = plan_with_files(&["1", "-", "-"]);
+        moved.plan_rename(0, 1);
         assert!(moved.is_pure_move(1) && moved.is_moved_away(0));
-        check(&moved, &["a>b:1"]);
-        moved.rename(1, 2);
-        check(&moved, &["a>c:1"]);
-        moved.write(2, b"2".to_vec()).unwrap();
+        check_plan(&moved, &["a>b:1"]);
+        moved.plan_rename(1, 2);
+        check_plan(&moved, &["a>c:1"]);
+        moved.plan_write(2, b"2".to_vec()).unwrap();
         assert!(!moved.is_pure_move(2));
-        check(&moved, &["a>c:2"]);
-        moved.write(0, b"again".to_vec()).unwrap();
-        check(&moved, &["a:again", "a>c:2"]);
+        check_plan(&moved, &["a>c:2"]);
+        moved.plan_write(0, b"again".to_vec()).unwrap();
+        check_plan(&moved, &["a:again", "a>c:2"]);
         assert_eq!(moved.files[2].permissions, Some(0o644));
     }
 
     #[test]
     fn plan_handles_swapped_files_and_moves_back() {
-        let mut swapped = plan(&["1", "2", "-"]);
-        swapped.rename(0, 2);
-        swapped.rename(1, 0);
-        swapped.rename(2, 1);
-        check(&swapped, &["b>a:2", "a>b:1"]);
+        let mut swapped = plan_with_files(&["1", "2", "-"]);
+        swapped.plan_rename(0, 2);
+        swapped.plan_rename(1, 0);
+        swapped.plan_rename(2, 1);
+        check_plan(&swapped, &["b>a:2", "a>b:1"]);
         assert!(!swapped.is_pure_move(0) && !swapped.is_pure_move(1));
-        let mut back = plan(&["1", "-"]);
-        back.rename(0, 1);
-        back.rename(1, 0);
-        check(&back, &[]);
+        let mut back = plan_with_files(&["1", "-"]);
+        back.plan_rename(0, 1);
+        back.plan_rename(1, 0);
+        check_plan(&back, &[]);
     }
 
     #[test]
     fn paths_are_made_absolute() {
-        let made =
-            ["a", "./a//b", "../x", "/etc/../y", "", "../../.."].map(|path| absolute("/w/v", path));
+        let made = ["a", "./a//b", "../x", "/etc/../y", "", "../../.."]
+            .map(|path| absolute_path("/w/v", path));
         assert_eq!(made, ["/w/v/a", "/w/v/a/b", "/w/x", "/y", "/w/v", "/"]);
     }
 
     #[test]
     fn plan_size_is_limited() {
-        let mut large = plan(&["1"]);
+        let mut large = plan_with_files(&["1"]);
         let too_long = vec![0; usize::try_from(CHANGED_BYTES_MAX).unwrap() + 1];
-        assert_eq!(large.write(0, too_long).unwrap_err().kind, ErrorKind::LimitReached);
+        assert_eq!(large.plan_write(0, too_long).unwrap_err().kind, ErrorKind::LimitReached);
         large.bytes = PLAN_BYTES_MAX - 1;
-        assert!(large.grow(1).is_ok());
-        assert_eq!(large.grow(1).unwrap_err().kind, ErrorKind::LimitReached);
+        assert!(large.add_planned_bytes(1).is_ok());
+        assert_eq!(large.add_planned_bytes(1).unwrap_err().kind, ErrorKind::LimitReached);
     }
 }

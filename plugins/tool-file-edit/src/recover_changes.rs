@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use jaato_plugin_sdk::files::{FileDelete, FileFacts, FileKind, FolderList, is_draft_name};
 use jaato_plugin_sdk::prelude::*;
 
-use crate::editor::{Editor, EditorContext, history_failure};
+use crate::editor::{Editor, EditorContext, history_error};
 use crate::files::{self, ExistingTargetPolicy, FileWriteMode, read_facts};
 use crate::history::{
     ChangeOutcome, ContentId, CurrentContent, FileTransition, PendingChange, RecoveryPlan,
@@ -21,8 +21,9 @@ use crate::history::{
 /// line, and the next call tries again.
 pub async fn recover_unfinished_changes(cx: &Cx<Editor>) -> Result<Vec<String>> {
     let history = cx.state().history()?.clone();
-    let look = move |_: &Reporter| Ok((history.unfinished()?, history.take_damaged()?));
-    let (left, damaged) = cx.blocking(look).await?.map_err(history_failure)?;
+    let look =
+        move |_: &Reporter| Ok((history.take_unfinished_changes()?, history.take_damaged_count()?));
+    let (left, damaged) = cx.blocking(look).await?.map_err(history_error)?;
     let mut told = Vec::new();
     if damaged > 0 {
         let line = format!(
@@ -119,7 +120,7 @@ async fn settle_pending_change(
         if pending.is_stale() {
             cx.blocking(move |_| pending.finish(ChangeOutcome::RolledBack))
                 .await?
-                .map_err(history_failure)?;
+                .map_err(history_error)?;
         }
         return Ok(None);
     }
@@ -129,10 +130,10 @@ async fn settle_pending_change(
         let restore = all.filter(|number| !recovery.left_alone.contains(number)).collect();
         recovery = RecoveryPlan { is_done: false, restore, ..recovery };
     }
-    restore(cx, place, &change.files, &there, &recovery.restore).await?;
+    restore_files(cx, place, &change.files, &there, &recovery.restore).await?;
     remove_drafts(cx, &change.files).await;
     let outcome = if recovery.is_done { ChangeOutcome::Done } else { ChangeOutcome::RolledBack };
-    cx.blocking(move |_| pending.finish(outcome)).await?.map_err(history_failure)?;
+    cx.blocking(move |_| pending.finish(outcome)).await?.map_err(history_error)?;
     let path = |number: &usize| change.files[*number].path.to_string();
     let left_alone = recovery.left_alone.iter().map(path).collect();
     Ok(Some(RecoveryResult { is_done: recovery.is_done, left_alone }))
@@ -155,7 +156,7 @@ async fn find_current_state(
         Err(error) if error.kind == ErrorKind::PermissionDenied => return Ok(other(None)),
         Err(error) => return Err(error),
     };
-    match files::fetch(cx, path, facts).await {
+    match files::fetch_contents(cx, path, facts).await {
         Ok(snapshot) => {
             let files::FileSnapshot { facts, bytes } = snapshot;
             let content = cx.blocking(move |_| bytes.digest().clone()).await?;
@@ -163,7 +164,7 @@ async fn find_current_state(
                 .into_iter()
                 .flatten()
                 .any(|kept| kept.content == content);
-            let found = match is_either || !is_torn(cx, step).await? {
+            let found = match is_either || !is_write_interrupted(cx, step).await? {
                 true => CurrentContent::Content(content),
                 false => CurrentContent::Torn,
             };
@@ -179,10 +180,12 @@ async fn find_current_state(
 
 /// Returns true if writing the new content into an existing file was interrupted. A draft with that
 /// content is then next to the file.
-async fn is_torn(cx: &Cx<Editor>, step: &FileTransition) -> Result<bool> {
+async fn is_write_interrupted(cx: &Cx<Editor>, step: &FileTransition) -> Result<bool> {
     let Some(after) = &step.after else { return Ok(false) };
-    for draft in drafts_beside(cx, step.path.as_str()).await {
-        let Some(snapshot) = files::snapshot(cx, &draft).await.ok().flatten() else { continue };
+    for draft in find_drafts_of(cx, step.path.as_str()).await {
+        let Some(snapshot) = files::read_snapshot(cx, &draft).await.ok().flatten() else {
+            continue;
+        };
         let digest = cx.blocking(move |_| snapshot.bytes.digest().clone()).await?;
         if digest == after.content {
             return Ok(true);
@@ -196,10 +199,10 @@ async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileTransition]) {
     let mut folders = HashSet::new();
     for step in steps {
         let path = step.path.as_str();
-        if !folders.insert(folder_of(path)) {
+        if !folders.insert(parent_folder(path)) {
             continue;
         }
-        for path in drafts_beside(cx, path).await {
+        for path in find_drafts_of(cx, path).await {
             // If a process is writing the draft, the environment refuses to delete it.
             let _ = cx.files().delete(FileDelete { path, ..FileDelete::default() }).await;
         }
@@ -207,8 +210,8 @@ async fn remove_drafts(cx: &Cx<Editor>, steps: &[FileTransition]) {
 }
 
 /// Lists the drafts in the folder of a file.
-async fn drafts_beside(cx: &Cx<Editor>, path: &str) -> Vec<String> {
-    let folder = folder_of(path);
+async fn find_drafts_of(cx: &Cx<Editor>, path: &str) -> Vec<String> {
+    let folder = parent_folder(path);
     let list = FolderList { path: folder.to_owned(), ..FolderList::default() };
     let Ok(listed) = cx.files().list(list).await else { return Vec::new() };
     let names = listed.entries.into_iter().map(|entry| entry.name);
@@ -216,13 +219,13 @@ async fn drafts_beside(cx: &Cx<Editor>, path: &str) -> Vec<String> {
     names.map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") }).collect()
 }
 
-fn folder_of(path: &str) -> &str {
+fn parent_folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// Restores files: moves are reversed first, then replaced content is restored, and created files
 /// are deleted last.
-async fn restore(
+async fn restore_files(
     cx: &Cx<Editor>,
     place: &EditorContext,
     steps: &[FileTransition],
@@ -240,10 +243,10 @@ async fn restore(
         if is_pure && steps[source].after.is_none() {
             let paths = (step.path.as_str(), steps[source].path.as_str());
             let version = there[number].version();
-            files::rename(cx, paths, version, ExistingTargetPolicy::Refused).await?;
+            files::rename_file(cx, paths, version, ExistingTargetPolicy::Refused).await?;
             left.retain(|other| *other != source && (*other != number || step.before.is_some()));
             if let Some(before) = &step.before {
-                let bytes = contents(cx, &before.content).await?;
+                let bytes = read_stored_content(cx, &before.content).await?;
                 files::write_file(
                     cx,
                     step.path.as_str(),
@@ -263,7 +266,7 @@ async fn restore(
         if now.found == CurrentContent::Content(before.content.clone()) {
             continue;
         }
-        let bytes = contents(cx, &before.content).await?;
+        let bytes = read_stored_content(cx, &before.content).await?;
         let how = match there[number].found {
             CurrentContent::Nothing => FileWriteMode::New,
             CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => {
@@ -276,7 +279,7 @@ async fn restore(
     for &number in left.iter().filter(|number| steps[**number].before.is_none()) {
         let path = steps[number].path.as_str();
         if read_facts(cx, path).await?.is_some() {
-            files::delete(cx, path, there[number].version()).await?;
+            files::delete_file(cx, path, there[number].version()).await?;
         }
     }
     Ok(())
@@ -290,9 +293,9 @@ fn is_new_file_mode(how: FileWriteMode<'_>) -> bool {
 ///
 /// # Errors
 /// An error if the content is missing or damaged.
-pub async fn contents(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
+pub async fn read_stored_content(cx: &Cx<Editor>, id: &ContentId) -> Result<Vec<u8>> {
     let (history, id) = (cx.state().history()?.clone(), id.clone());
-    cx.blocking(move |_| history.contents(&id)).await?.map_err(history_failure)
+    cx.blocking(move |_| history.read_content(&id)).await?.map_err(history_error)
 }
 
 /// Names the first of several files.

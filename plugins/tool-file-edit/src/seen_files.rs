@@ -8,7 +8,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde::{Deserialize, Serialize};
 
 use crate::history::ContentId;
-use crate::text::decode;
+use crate::text::decode_bytes;
 
 /// The maximum number of remembered files. The oldest is forgotten.
 const FILES_MAX: usize = 2000;
@@ -48,12 +48,12 @@ impl SeenFiles {
     }
 
     /// Returns the state for the next instance.
-    pub fn saved(&self) -> Value {
+    pub fn to_saved_state(&self) -> Value {
         json!(self.files)
     }
 
     /// Remembers a file.
-    pub fn remember(&mut self, path: &str, mut sight: SeenFile) {
+    pub fn remember_file(&mut self, path: &str, mut sight: SeenFile) {
         self.forget_file(path);
         sight.text = sight.text.filter(|text| text.len() <= TEXT_BYTES_MAX);
         self.files.push_back((path.to_owned(), sight));
@@ -84,7 +84,7 @@ impl SeenFiles {
 
 impl SeenFile {
     /// Returns true if a file has not changed since it was seen.
-    pub fn is_of(&self, version: Option<&str>, digest: impl FnOnce() -> ContentId) -> bool {
+    pub fn is_same_file(&self, version: Option<&str>, digest: impl FnOnce() -> ContentId) -> bool {
         if version.is_some() && self.version.as_deref() == version {
             return true;
         }
@@ -95,7 +95,7 @@ impl SeenFile {
 /// Returns the text of a file if it is short enough to be remembered.
 pub fn text_to_remember(bytes: &[u8]) -> Option<Arc<str>> {
     let bytes = (bytes.len() <= FILE_BYTES_MAX).then_some(bytes)?;
-    let text = decode(bytes).ok()?.text;
+    let text = decode_bytes(bytes).ok()?.text;
     (text.len() <= TEXT_BYTES_MAX).then(|| text.into())
 }
 
@@ -103,34 +103,34 @@ pub fn text_to_remember(bytes: &[u8]) -> Option<Arc<str>> {
 mod tests {
     use super::*;
 
-    fn sight(text: &str) -> SeenFile {
+    fn seen_text(text: &str) -> SeenFile {
         let digest = Some(ContentId::from_bytes(text.as_bytes()));
         SeenFile { version: Some("1".to_owned()), digest, text: Some(text.into()) }
     }
 
     #[test]
     fn seen_file_is_recognised_by_version_or_content() {
-        let seen = sight("a");
+        let seen = seen_text("a");
         let digest = |text: &'static str| move || ContentId::from_bytes(text.as_bytes());
-        assert!(seen.is_of(Some("1"), || unreachable!("the version is enough")));
-        assert!(seen.is_of(Some("2"), digest("a")) && seen.is_of(None, digest("a")));
-        assert!(!seen.is_of(Some("2"), digest("b")));
+        assert!(seen.is_same_file(Some("1"), || unreachable!("the version is enough")));
+        assert!(seen.is_same_file(Some("2"), digest("a")) && seen.is_same_file(None, digest("a")));
+        assert!(!seen.is_same_file(Some("2"), digest("b")));
         let unread = SeenFile { version: None, digest: None, text: None };
-        assert!(!unread.is_of(None, digest("a")));
+        assert!(!unread.is_same_file(None, digest("a")));
     }
 
     #[test]
     fn seen_files_are_limited_and_saved() {
         let mut sights = SeenFiles::default();
         for number in 0..=FILES_MAX {
-            sights.remember(&number.to_string(), sight(&"x".repeat(100 * 1024)));
+            sights.remember_file(&number.to_string(), seen_text(&"x".repeat(100 * 1024)));
         }
         assert!(sights.get("0").is_none() && sights.get("1").is_some());
         let with_text = sights.files.iter().filter(|(_, sight)| sight.text.is_some()).count();
         assert_eq!(with_text, TEXTS_BYTES_MAX / (100 * 1024));
-        sights.remember("long", sight(&"x".repeat(TEXT_BYTES_MAX + 1)));
+        sights.remember_file("long", seen_text(&"x".repeat(TEXT_BYTES_MAX + 1)));
         assert!(sights.get("long").is_some_and(|sight| sight.text.is_none()));
-        let again = SeenFiles::from_saved(Some(sights.saved()));
+        let again = SeenFiles::from_saved(Some(sights.to_saved_state()));
         assert_eq!(again.files.len(), sights.files.len());
         assert_eq!(again.get("7").map(|it| &it.digest), sights.get("7").map(|it| &it.digest));
         assert!(SeenFiles::from_saved(Some(json!("moon"))).files.is_empty());

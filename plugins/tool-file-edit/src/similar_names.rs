@@ -23,13 +23,13 @@ impl EditPlan {
     /// Reads a file that must exist and returns its number in the plan.
     ///
     /// # Errors
-    /// The errors of [`EditPlan::open`], or `not_found` with similar paths.
+    /// The errors of [`EditPlan::open_file`], or `not_found` with similar paths.
     pub async fn open_existing(&mut self, cx: &Reporter, path: &str) -> Result<usize> {
         if read_facts(cx, path).await?.is_some() {
-            return self.open(cx, path).await;
+            return self.open_file(cx, path).await;
         }
         match find_lookalike_path(cx, path).await {
-            Some(path) => self.open(cx, &path).await,
+            Some(path) => self.open_file(cx, &path).await,
             None => Err(missing_file_error(cx, path).await),
         }
     }
@@ -44,9 +44,9 @@ pub async fn find_lookalike_path(cx: &Reporter, path: &str) -> Option<String> {
             found = format!("{exact}/");
             continue;
         }
-        let wanted = plain_name(name);
-        let entries = entries(cx, &found).await?;
-        let mut same = entries.iter().filter(|entry| plain_name(&entry.name) == wanted);
+        let wanted = normalize_name(name);
+        let entries = folder_entries(cx, &found).await?;
+        let mut same = entries.iter().filter(|entry| normalize_name(&entry.name) == wanted);
         let only = same.next().filter(|_| same.next().is_none())?;
         found = format!("{found}{}/", only.name);
     }
@@ -91,13 +91,14 @@ async fn find_similar_paths(cx: &Reporter, path: &str) -> Vec<String> {
             near.extend(page.files.into_iter().map(|file| file.path));
         }
     }
-    let wanted = plain_name(name).to_lowercase();
-    let files = entries(cx, &folder).await.unwrap_or_default();
+    let wanted = normalize_name(name).to_lowercase();
+    let files = folder_entries(cx, &folder).await.unwrap_or_default();
     let mut alike: Vec<(f64, String)> = files
         .into_iter()
         .filter(|entry| entry.kind != FileKind::Folder)
         .map(|entry| {
-            let nearness = strsim::jaro_winkler(&wanted, &plain_name(&entry.name).to_lowercase());
+            let nearness =
+                strsim::jaro_winkler(&wanted, &normalize_name(&entry.name).to_lowercase());
             (nearness, format!("{folder}{}", entry.name))
         })
         .filter(|(nearness, path)| *nearness >= NEAR_ENOUGH && !near.contains(path))
@@ -108,13 +109,13 @@ async fn find_similar_paths(cx: &Reporter, path: &str) -> Vec<String> {
     near
 }
 
-async fn entries(cx: &Reporter, folder: &str) -> Option<Vec<FolderEntry>> {
+async fn folder_entries(cx: &Reporter, folder: &str) -> Option<Vec<FolderEntry>> {
     let list = FolderList { path: folder.to_owned(), ..FolderList::default() };
     Some(cx.files().list(list).await.ok()?.entries)
 }
 
 /// Returns a name without invisible characters and with plain variants of others.
-fn plain_name(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.nfkc()
         .filter(|sign| {
             !matches!(*sign, '\u{200B}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' | '\u{AD}')

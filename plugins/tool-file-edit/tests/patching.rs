@@ -7,10 +7,10 @@ use crate::support::EditFixture;
 #[test]
 fn a_patch_lists_only_files_that_it_changes() {
     let desk = EditFixture::new().with_file("a", "1\n").with_file("b", "2\n").with_file("c", "3\n");
-    let texts = || ["a", "b", "c", "d"].map(|name| desk.text(name));
+    let texts = || ["a", "b", "c", "d"].map(|name| desk.file_text(name));
     let patch = |inside: &str| {
         let input = format!("*** Begin Patch\n{inside}\n*** End Patch");
-        let mut result = desk.call("apply_patch", json!({ "input": input }));
+        let mut result = desk.call_tool("apply_patch", json!({ "input": input }));
         result.as_object_mut().unwrap().remove("diff");
         result
     };
@@ -38,15 +38,15 @@ fn a_patch_changes_the_place_at_its_line_number_or_notes_the_others() {
     let patch = |header: &str| {
         let chunk = format!("{header}\n-        return 1\n+        return 2");
         let input = format!("*** Begin Patch\n*** Update File: a.py\n{chunk}\n*** End Patch");
-        desk.call("apply_patch", json!({ "input": input }))
+        desk.call_tool("apply_patch", json!({ "input": input }))
     };
     let result = patch("@@ -7,1 +7,1 @@");
-    assert_eq!(desk.text("a.py"), class("A") + &class("B").replace('1', "2"));
+    assert_eq!(desk.file_text("a.py"), class("A") + &class("B").replace('1', "2"));
     assert_eq!(result.get("notes"), None);
-    desk.write("a.py", class("A") + &class("B"));
-    desk.read("a.py");
+    desk.write_file("a.py", class("A") + &class("B"));
+    desk.read_file_text("a.py");
     let result = patch("@@");
-    assert_eq!(desk.text("a.py"), class("A").replace('1', "2") + &class("B"));
+    assert_eq!(desk.file_text("a.py"), class("A").replace('1', "2") + &class("B"));
     let note = "a.py: chunk 1 was applied at line 3 of the old file, but also fits at line 7";
     assert_eq!(result["notes"], json!([note]));
 }

@@ -5,23 +5,26 @@ use jaato_plugin_sdk::types::ErrorKind;
 
 use crate::support::EditFixture;
 
-fn read_file(desk: &EditFixture, arguments: Value) -> String {
-    desk.call("readFile", arguments)["result"].as_str().unwrap().to_owned()
+fn call_read_file(desk: &EditFixture, arguments: Value) -> String {
+    desk.call_tool("readFile", arguments)["result"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn read_file_shows_a_heading_and_the_whole_text() {
     let desk = EditFixture::new().with_file("a.txt", "one\ntwo\nthree");
-    assert_eq!(desk.read("a.txt"), "path: a.txt | lines: 3 | size: 13\n\none\ntwo\nthree");
-    desk.write("empty", "");
-    assert_eq!(desk.read("empty"), "path: empty | lines: 0 | size: 0\n\n");
+    assert_eq!(
+        desk.read_file_text("a.txt"),
+        "path: a.txt | lines: 3 | size: 13\n\none\ntwo\nthree"
+    );
+    desk.write_file("empty", "");
+    assert_eq!(desk.read_file_text("empty"), "path: empty | lines: 0 | size: 0\n\n");
 }
 
 #[test]
 fn page_shows_its_line_range_and_whether_more_follows() {
     let desk = EditFixture::new().with_file("a.txt", "1\n2\n3\n4\n");
     let of = |offset: u64, limit: u64| {
-        read_file(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
+        call_read_file(&desk, json!({ "path": "a.txt", "offset": offset, "limit": limit }))
     };
     let expected = "path: a.txt | lines: 2-3 of 4 | size: 8 | has_more: True\n\n2\n3\n\
                     [… the next line is 4: readFile with offset=4]";
@@ -38,46 +41,47 @@ fn text_in_another_encoding_is_shown_with_lf_line_ends() {
     let expected = "path: a.txt | lines: 2 | size: 23 | line ends: CRLF, shown as LF | \
                     encoding: windows-1252\n\n\
                     café au lait\ndéjà vu\n";
-    assert_eq!(desk.read("a.txt"), expected);
+    assert_eq!(desk.read_file_text("a.txt"), expected);
 }
 
 #[test]
 fn read_file_output_is_limited() {
     let desk = EditFixture::new().with_file("long.txt", "0123456789\n".repeat(10_000));
-    let text = desk.read("long.txt");
+    let text = desk.read_file_text("long.txt");
     assert!(json!(text).to_string().len() < 16 * 1024, "{}", text.len());
     assert!(
         text.starts_with("path: long.txt | lines: 1-1280 of 10000 | size: 110000 | has_more: True"),
         "{}",
         &text[..90]
     );
-    let next = read_file(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
+    let next = call_read_file(&desk, json!({ "path": "long.txt", "offset": 9_999 }));
     assert!(next.starts_with(
         "path: long.txt | lines: 9999-10000 of 10000 | size: 110000 | has_more: False"
     ));
-    desk.write("line.txt", "x".repeat(100_000));
-    assert!(desk.read("line.txt").ends_with("x[… 98000 more characters of this line]"));
+    desk.write_file("line.txt", "x".repeat(100_000));
+    assert!(desk.read_file_text("line.txt").ends_with("x[… 98000 more characters of this line]"));
 }
 
 #[test]
 fn large_file_is_read_only_as_far_as_needed() {
     let desk = EditFixture::new().with_file("large.txt", "0123456789abcde\n".repeat(1_000_000));
-    let text = read_file(&desk, json!({ "path": "large.txt", "limit": 200 }));
+    let text = call_read_file(&desk, json!({ "path": "large.txt", "limit": 200 }));
     let heading = "path: large.txt | lines: 1-200 of ? | size: 16000000 | has_more: True\n\n0123";
     assert!(text.starts_with(heading), "{}", &text[..100]);
     let asked = desk.host().service_requests();
     let reads: Vec<_> = asked.iter().filter(|request| request.operation == "files.read").collect();
     assert_eq!(reads.len(), 1);
     assert!(reads[0].json["length"].as_u64() <= Some(1024 * 1024));
-    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
+    let text = call_read_file(&desk, json!({ "path": "large.txt", "offset": 900_000, "limit": 1 }));
     assert!(text.contains("| lines: 900000-900000 of 1000000 | size: 16000000 | has_more: True"));
-    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
+    let text = call_read_file(&desk, json!({ "path": "large.txt", "offset": 500_000, "limit": 1 }));
     assert!(text.contains("| lines: 500000-500000 of ? | size: 16000000 | has_more: True"));
-    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
+    let text =
+        call_read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_000, "limit": 9 }));
     assert!(
         text.contains("| lines: 1000000-1000000 of 1000000 | size: 16000000 | has_more: False")
     );
-    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
+    let text = call_read_file(&desk, json!({ "path": "large.txt", "offset": 1_000_001 }));
     assert!(text.contains("| lines: none of 1000000 | size: 16000000 | has_more: False"));
 }
 
@@ -85,36 +89,37 @@ fn large_file_is_read_only_as_far_as_needed() {
 fn large_texts_are_split_between_characters() {
     let desk =
         EditFixture::new().with_file("large.txt", format!("a{}", "ä€𝄞 word\n".repeat(200_000)));
-    let text = read_file(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
+    let text =
+        call_read_file(&desk, json!({ "path": "large.txt", "offset": 50_000, "limit": 100 }));
     let lines: Vec<&str> = text.lines().skip(2).take(100).collect();
     assert_eq!(lines, ["ä€𝄞 word"; 100]);
     assert!(!text.contains('\u{FFFD}'));
     let mut damaged = "word word\n".repeat(200_000).into_bytes();
     damaged[25] = 0xFF;
-    desk.write("damaged.txt", damaged);
-    let text = read_file(&desk, json!({ "path": "damaged.txt", "limit": 3 }));
+    desk.write_file("damaged.txt", damaged);
+    let text = call_read_file(&desk, json!({ "path": "damaged.txt", "limit": 3 }));
     assert!(text.contains("encoding: windows-1252"), "{text}");
 }
 
 #[test]
 fn binary_files_and_folders_are_refused_with_their_type() {
     let desk = EditFixture::new().with_file("a.bin", b"\x7FELF\x02\x01\0\0").with_file("dir/x", "");
-    let error = desk.refused("readFile", json!({ "path": "a.bin" }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": "a.bin" }));
     let text = "Not a text file: a.bin (a program or library (ELF), 8 bytes)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::InvalidArguments, text));
-    let error = desk.refused("readFile", json!({ "path": "dir" }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": "dir" }));
     assert_eq!(
         (&*error.message, error.hint.as_deref()),
         ("Not a file: dir", Some("it is a folder"))
     );
-    let error = desk.refused("readFile", json!({ "path": "no" }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": "no" }));
     assert_eq!((error.kind, &*error.message), (ErrorKind::NotFound, "File not found: no"));
-    let error = desk.refused("readFile", json!({ "path": " " }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": " " }));
     assert_eq!(&*error.message, "path is required");
-    let error = desk.refused("readFile", json!({ "path": "../../etc/passwd" }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": "../../etc/passwd" }));
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
     for bad in [json!({ "path": "a", "offset": 0 }), json!({ "path": "a", "limit": "some" })] {
-        assert_eq!(desk.refused("readFile", bad).kind, ErrorKind::InvalidArguments);
+        assert_eq!(desk.call_refused_tool("readFile", bad).kind, ErrorKind::InvalidArguments);
     }
 }
 
@@ -139,13 +144,13 @@ fn lookalike_file_name_is_found_and_similar_paths_are_suggested() {
         .with_file("src/two  .txt", "")
         .with_file("src/two \u{A0}.txt", "")
         .with_file("doc.pdf", "%PDF-1.7\ntext");
-    assert!(desk.read("shots/Shot at 9.41 AM.txt").contains("narrow"));
-    assert!(desk.read("./v 1/r\u{E9}sum\u{E9}.txt").contains("accents"));
+    assert!(desk.read_file_text("shots/Shot at 9.41 AM.txt").contains("narrow"));
+    assert!(desk.read_file_text("./v 1/r\u{E9}sum\u{E9}.txt").contains("accents"));
     let edit = json!({ "path": "it's.txt", "old": "quote", "new": "new" });
-    desk.call("updateFile", edit);
-    assert!(desk.read("it\u{2019}s.txt").contains("new"));
+    desk.call_tool("updateFile", edit);
+    assert!(desk.read_file_text("it\u{2019}s.txt").contains("new"));
     let hint = |path: &str| {
-        let error = desk.refused("readFile", json!({ "path": path }));
+        let error = desk.call_refused_tool("readFile", json!({ "path": path }));
         assert_eq!(error.kind, ErrorKind::NotFound, "{path}");
         error.hint.unwrap_or_default()
     };
@@ -154,7 +159,7 @@ fn lookalike_file_name_is_found_and_similar_paths_are_suggested() {
     assert_eq!(hint("src/mian.rs"), "near: `src/main.rs`");
     assert!(hint("src/two   .txt").contains("two"));
     assert!(hint("caf\u{FFFD}").contains("not UTF-8"));
-    let error = desk.refused("readFile", json!({ "path": "doc.pdf" }));
+    let error = desk.call_refused_tool("readFile", json!({ "path": "doc.pdf" }));
     assert!(error.hint.unwrap().contains("pdftotext doc.pdf"));
 }
 
@@ -163,13 +168,13 @@ fn invalid_utf8_bytes_are_shown_and_kept() {
     let body =
         [&b"# \xC3\x9Cber \xE6\x97\xA5\xE6\x9C\xAC\n"[..], b"price = 5\r\n# caf\xE9\n"].concat();
     let desk = EditFixture::new().with_file("f.py", &body);
-    let text = desk.read("f.py");
+    let text = desk.read_file_text("f.py");
     assert!(
         text.contains("line ends: mixed (1 CRLF, 2 LF), shown as LF | encoding: UTF-8 with other")
     );
     assert!(text.contains("# Über 日本\nprice = 5\n# caf\u{FFFD}\n"), "{text}");
     let edit = json!({ "path": "f.py", "old": "price = 5", "new": "price = 7  # für später" });
-    let told = desk.call("updateFile", edit);
+    let told = desk.call_tool("updateFile", edit);
     assert!(!told.to_string().contains('\u{10FFE9}'), "{told}");
     let expected = String::from_utf8_lossy(&body).replace("price = 5", "price = 7  # für später");
     let bytes = std::fs::read(desk.path("f.py")).unwrap();

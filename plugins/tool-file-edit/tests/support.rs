@@ -40,7 +40,7 @@ impl EditFixture {
     }
 
     /// Creates a session whose user gives this answer to each form.
-    pub fn answering(answer: &'static str) -> Self {
+    pub fn with_form_answer(answer: &'static str) -> Self {
         let desk = Self::new();
         let forms = Arc::clone(&desk.forms);
         let host = desk.host.with_person(move |form| {
@@ -52,7 +52,7 @@ impl EditFixture {
     }
 
     /// Returns the forms that the user saw.
-    pub fn forms(&self) -> Vec<Form> {
+    pub fn shown_forms(&self) -> Vec<Form> {
         self.forms.lock().unwrap().clone()
     }
 
@@ -71,7 +71,7 @@ impl EditFixture {
     }
 
     pub fn with_file(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
-        self.write(name, bytes);
+        self.write_file(name, bytes);
         self
     }
 
@@ -79,20 +79,20 @@ impl EditFixture {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub fn write_file(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
     /// Returns the bytes of a file as text, or `-` if it does not exist.
-    pub fn text(&self, name: &str) -> String {
+    pub fn file_text(&self, name: &str) -> String {
         let bytes = fs::read(self.path(name)).unwrap_or_else(|_| b"-".to_vec());
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     #[track_caller]
-    pub fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub fn call_tool(&self, tool: &str, arguments: Value) -> Value {
         match self.host.call(tool, arguments.clone()) {
             Ok(output) => Value::Object(output.content),
             Err(error) => panic!("{tool}({arguments}): {error:?}"),
@@ -100,7 +100,7 @@ impl EditFixture {
     }
 
     #[track_caller]
-    pub fn refused(&self, tool: &str, arguments: Value) -> Error {
+    pub fn call_refused_tool(&self, tool: &str, arguments: Value) -> Error {
         match self.host.call(tool, arguments.clone()) {
             Ok(output) => panic!("{tool}({arguments}) gives {:?}", output.content),
             Err(error) => error,
@@ -108,12 +108,12 @@ impl EditFixture {
     }
 
     #[track_caller]
-    pub fn preview(&self, tool: &str, arguments: Value) -> Preview {
+    pub fn preview_call(&self, tool: &str, arguments: Value) -> Preview {
         self.instance().preview(tool, arguments).unwrap()
     }
 
     /// Returns the file changes that a call reports to front ends.
-    pub fn changes(&self, tool: &str, arguments: Value) -> Vec<FileChange> {
+    pub fn reported_changes(&self, tool: &str, arguments: Value) -> Vec<FileChange> {
         let finished = self.instance().run(tool, arguments);
         finished.result.unwrap();
         let change = |delta| match delta {
@@ -124,8 +124,8 @@ impl EditFixture {
     }
 
     #[track_caller]
-    pub fn read(&self, path: &str) -> String {
-        let result = self.call("readFile", json!({ "path": path }));
+    pub fn read_file_text(&self, path: &str) -> String {
+        let result = self.call_tool("readFile", json!({ "path": path }));
         result["result"].as_str().unwrap().to_owned()
     }
 

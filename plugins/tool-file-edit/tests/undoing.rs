@@ -5,101 +5,102 @@ use jaato_plugin_sdk::types::ErrorKind;
 
 use crate::support::EditFixture;
 
-fn undo(desk: &EditFixture, path: &str) -> Value {
-    desk.call("undoFileChange", json!({ "path": path }))
+fn call_undo(desk: &EditFixture, path: &str) -> Value {
+    desk.call_tool("undoFileChange", json!({ "path": path }))
 }
 
-fn redo(desk: &EditFixture, path: &str) -> Value {
-    desk.call("undoFileChange", json!({ "path": path, "redo": true }))
+fn call_redo(desk: &EditFixture, path: &str) -> Value {
+    desk.call_tool("undoFileChange", json!({ "path": path, "redo": true }))
 }
 
-fn update(desk: &EditFixture, text: &str) {
-    desk.call("updateFile", json!({ "path": "a.txt", "new_content": text }));
+fn update_file(desk: &EditFixture, text: &str) {
+    desk.call_tool("updateFile", json!({ "path": "a.txt", "new_content": text }));
 }
 
 #[test]
 fn undo_walks_back_and_redo_walks_forth() {
     let desk = EditFixture::new().with_file("a.txt", "v1\n");
-    update(&desk, "v2\n");
-    update(&desk, "v3\n");
-    let result = undo(&desk, "a.txt");
+    update_file(&desk, "v2\n");
+    update_file(&desk, "v3\n");
+    let result = call_undo(&desk, "a.txt");
     assert_eq!(
-        (desk.text("a.txt"), &result["diff"]),
+        (desk.file_text("a.txt"), &result["diff"]),
         ("v2\n".into(), &json!("@@ -1 +1 @@\n-v3\n+v2"))
     );
-    undo(&desk, "a.txt");
-    assert_eq!(desk.text("a.txt"), "v1\n");
-    let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
+    call_undo(&desk, "a.txt");
+    assert_eq!(desk.file_text("a.txt"), "v1\n");
+    let error = desk.call_refused_tool("undoFileChange", json!({ "path": "a.txt" }));
     assert_eq!((error.kind, &*error.message), (ErrorKind::NotFound, "No backup found for: a.txt"));
-    redo(&desk, "a.txt");
-    redo(&desk, "a.txt");
-    assert_eq!(desk.text("a.txt"), "v3\n");
-    undo(&desk, "a.txt");
-    update(&desk, "v4\n");
-    let error = desk.refused("undoFileChange", json!({ "path": "a.txt", "redo": true }));
+    call_redo(&desk, "a.txt");
+    call_redo(&desk, "a.txt");
+    assert_eq!(desk.file_text("a.txt"), "v3\n");
+    call_undo(&desk, "a.txt");
+    update_file(&desk, "v4\n");
+    let error = desk.call_refused_tool("undoFileChange", json!({ "path": "a.txt", "redo": true }));
     assert_eq!(error.message, "Nothing to redo for: a.txt");
-    undo(&desk, "a.txt");
-    assert_eq!(desk.text("a.txt"), "v2\n");
+    call_undo(&desk, "a.txt");
+    assert_eq!(desk.file_text("a.txt"), "v2\n");
 }
 
 #[test]
 fn creations_removals_and_moves_can_be_undone() {
     let desk =
         EditFixture::new().with_file("gone", "g").with_file("from", "f").with_file("over", "o");
-    desk.call("writeNewFile", json!({ "path": "new", "content": "n" }));
-    undo(&desk, "new");
-    assert_eq!(desk.text("new"), "-");
-    redo(&desk, "new");
-    assert_eq!(desk.text("new"), "n");
-    desk.call("removeFile", json!({ "path": "gone" }));
-    undo(&desk, "gone");
-    assert_eq!(desk.text("gone"), "g");
+    desk.call_tool("writeNewFile", json!({ "path": "new", "content": "n" }));
+    call_undo(&desk, "new");
+    assert_eq!(desk.file_text("new"), "-");
+    call_redo(&desk, "new");
+    assert_eq!(desk.file_text("new"), "n");
+    desk.call_tool("removeFile", json!({ "path": "gone" }));
+    call_undo(&desk, "gone");
+    assert_eq!(desk.file_text("gone"), "g");
     let moved = json!({ "source_path": "from", "destination_path": "over", "overwrite": true });
-    desk.call("moveFile", moved);
-    undo(&desk, "over");
-    assert_eq!((desk.text("from"), desk.text("over")), ("f".into(), "o".into()));
-    desk.call("moveFile", json!({ "source_path": "from", "destination_path": "x/to" }));
-    undo(&desk, "from");
-    assert_eq!((desk.text("from"), desk.text("x/to")), ("f".into(), "-".into()));
+    desk.call_tool("moveFile", moved);
+    call_undo(&desk, "over");
+    assert_eq!((desk.file_text("from"), desk.file_text("over")), ("f".into(), "o".into()));
+    desk.call_tool("moveFile", json!({ "source_path": "from", "destination_path": "x/to" }));
+    call_undo(&desk, "from");
+    assert_eq!((desk.file_text("from"), desk.file_text("x/to")), ("f".into(), "-".into()));
 }
 
 #[test]
 fn files_changed_by_others_are_not_undone() {
     let desk = EditFixture::new().with_file("a.txt", "v1\n");
-    update(&desk, "v2\n");
-    desk.write("a.txt", "theirs\n");
-    let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
-    assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::Conflict, "theirs\n".into()));
-    let preview = desk.preview("restoreFile", json!({ "path": "a.txt" }));
+    update_file(&desk, "v2\n");
+    desk.write_file("a.txt", "theirs\n");
+    let error = desk.call_refused_tool("undoFileChange", json!({ "path": "a.txt" }));
+    assert_eq!((error.kind, desk.file_text("a.txt")), (ErrorKind::Conflict, "theirs\n".into()));
+    let preview = desk.preview_call("restoreFile", json!({ "path": "a.txt" }));
     assert!(preview.text.starts_with("Restore a.txt from backup 1."), "{}", preview.text);
     assert_eq!(preview.changes[0].new.as_deref(), Some("v1\n"));
-    desk.call("restoreFile", json!({ "path": "a.txt" }));
-    assert_eq!(desk.text("a.txt"), "v1\n");
-    undo(&desk, "a.txt");
-    assert_eq!(desk.text("a.txt"), "theirs\n");
+    desk.call_tool("restoreFile", json!({ "path": "a.txt" }));
+    assert_eq!(desk.file_text("a.txt"), "v1\n");
+    call_undo(&desk, "a.txt");
+    assert_eq!(desk.file_text("a.txt"), "theirs\n");
 }
 
 #[test]
 fn backups_are_listed_and_restored_by_name() {
     let desk = EditFixture::new().with_file("a.txt", "v1\n").with_file("b.txt", "b\n");
-    update(&desk, "v2\n");
-    update(&desk, "v3\n");
-    let listed = desk.call("listBackups", json!({ "path": "a.txt" }));
+    update_file(&desk, "v2\n");
+    update_file(&desk, "v3\n");
+    let listed = desk.call_tool("listBackups", json!({ "path": "a.txt" }));
     let backups = listed["backups"].as_array().unwrap();
     assert_eq!((backups.len(), &listed["count"]), (2, &json!(2)));
     let oldest = backups[1]["backup_path"].clone();
     assert_eq!(backups[1]["size"], 3);
-    let result = desk.call("restoreFile", json!({ "path": "a.txt", "backup_path": oldest }));
-    assert_eq!((desk.text("a.txt"), &result["restored_from"]), ("v1\n".into(), &oldest));
-    let all = desk.call("listBackups", json!({}));
+    let result = desk.call_tool("restoreFile", json!({ "path": "a.txt", "backup_path": oldest }));
+    assert_eq!((desk.file_text("a.txt"), &result["restored_from"]), ("v1\n".into(), &oldest));
+    let all = desk.call_tool("listBackups", json!({}));
     assert_eq!(all["backups"][0]["original_path"], "a.txt");
     for bad in [json!("/etc/passwd"), json!("9.000000000000"), oldest] {
-        let error = desk.refused("restoreFile", json!({ "path": "b.txt", "backup_path": bad }));
+        let error =
+            desk.call_refused_tool("restoreFile", json!({ "path": "b.txt", "backup_path": bad }));
         assert!(error.message.starts_with("Backup file not found: "), "{error:?}");
     }
-    let error = desk.refused("restoreFile", json!({ "path": "b.txt" }));
+    let error = desk.call_refused_tool("restoreFile", json!({ "path": "b.txt" }));
     assert_eq!(error.message, "No backups found for: b.txt");
-    let none = desk.call("listBackups", json!({ "path": "b.txt" }));
+    let none = desk.call_tool("listBackups", json!({ "path": "b.txt" }));
     assert_eq!(
         none,
         json!({ "backups": [], "count": 0, "path": "b.txt", "message": "No backups found" })
@@ -113,42 +114,42 @@ fn later_session_can_undo_changes_of_an_earlier_one() {
         { "action": "edit", "path": "a.txt", "old": "v1", "new": "v2" },
         { "action": "edit", "path": "b.txt", "old": "b1", "new": "b2" },
     ]);
-    desk.call("multiFileEdit", json!({ "operations": operations }));
+    desk.call_tool("multiFileEdit", json!({ "operations": operations }));
     let later = desk.host().create(None).unwrap();
     let result = later.call("undoFileChange", json!({ "path": "a.txt" })).unwrap();
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "b1\n".into()));
+    assert_eq!((desk.file_text("a.txt"), desk.file_text("b.txt")), ("v1\n".into(), "b1\n".into()));
     assert_eq!(result.content["files"], json!(["a.txt", "b.txt"]));
 }
 
 /// Returns a session in which one change wrote `v2` to two files.
-fn both_changed(desk: EditFixture) -> EditFixture {
+fn with_both_changed(desk: EditFixture) -> EditFixture {
     let desk = desk.with_file("a.txt", "v1\n").with_file("b.txt", "v1\n");
     let arguments = json!({ "pattern": "v1", "replacement": "v2", "paths": "*.txt" });
-    desk.call("findAndReplace", arguments);
+    desk.call_tool("findAndReplace", arguments);
     desk
 }
 
 #[test]
 fn multi_file_change_is_undone_completely_or_not_at_all() {
-    let desk = both_changed(EditFixture::new());
-    desk.call("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
-    let error = desk.refused("undoFileChange", json!({ "path": "a.txt" }));
+    let desk = with_both_changed(EditFixture::new());
+    desk.call_tool("updateFile", json!({ "path": "b.txt", "old": "v2", "new": "v3" }));
+    let error = desk.call_refused_tool("undoFileChange", json!({ "path": "a.txt" }));
     let text = "change 1 cannot be undone, so nothing was changed: b.txt was changed again by \
                 updateFile (change 2)";
     assert_eq!((error.kind, &*error.message), (ErrorKind::Conflict, text));
-    undo(&desk, "b.txt");
-    desk.write("b.txt", "theirs\n");
+    call_undo(&desk, "b.txt");
+    desk.write_file("b.txt", "theirs\n");
     std::fs::remove_file(desk.path("a.txt")).unwrap();
-    let error = desk.refused("undoFileChange", json!({ "path": "b.txt" }));
+    let error = desk.call_refused_tool("undoFileChange", json!({ "path": "b.txt" }));
     let text = "change 1 cannot be undone, so nothing was changed: a.txt no longer exists; b.txt \
                 has changed since";
-    assert_eq!((error.message.as_str(), desk.text("b.txt")), (text, "theirs\n".into()));
-    desk.write("a.txt", "v2\n");
-    desk.write("b.txt", "v2\n");
-    undo(&desk, "b.txt");
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
-    redo(&desk, "a.txt");
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v2\n".into(), "v2\n".into()));
+    assert_eq!((error.message.as_str(), desk.file_text("b.txt")), (text, "theirs\n".into()));
+    desk.write_file("a.txt", "v2\n");
+    desk.write_file("b.txt", "v2\n");
+    call_undo(&desk, "b.txt");
+    assert_eq!((desk.file_text("a.txt"), desk.file_text("b.txt")), ("v1\n".into(), "v1\n".into()));
+    call_redo(&desk, "a.txt");
+    assert_eq!((desk.file_text("a.txt"), desk.file_text("b.txt")), ("v2\n".into(), "v2\n".into()));
 }
 
 #[test]
@@ -157,23 +158,23 @@ fn user_sees_the_diff_and_undoes_a_change() {
         let output = desk.instance().command(name, arguments);
         output.map(|output| output.content["result"].as_str().unwrap_or_default().to_owned())
     };
-    let desk = both_changed(EditFixture::answering("leave it"));
+    let desk = with_both_changed(EditFixture::with_form_answer("leave it"));
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), "Change 1 was not undone.");
-    let form = &desk.forms()[0];
+    let form = &desk.shown_forms()[0];
     assert!(form.title.starts_with("Undo change 1 (findAndReplace, 2"), "{form:?}");
     assert!(form.fields[0].text.contains("-v2\n+v1"), "{form:?}");
-    assert_eq!(desk.text("a.txt"), "v2\n");
+    assert_eq!(desk.file_text("a.txt"), "v2\n");
 
-    let desk = both_changed(EditFixture::answering("take it back"));
+    let desk = with_both_changed(EditFixture::with_form_answer("take it back"));
     let told = "Change 1 (findAndReplace: a.txt, b.txt) was undone. `undo 2` redoes it.";
     assert_eq!(command(&desk, "undo", json!({})).unwrap(), told);
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("v1\n".into(), "v1\n".into()));
+    assert_eq!((desk.file_text("a.txt"), desk.file_text("b.txt")), ("v1\n".into(), "v1\n".into()));
     let error = command(&desk, "undo", json!({})).unwrap_err();
     assert_eq!(error.message, "no change to undo");
     let error = command(&desk, "undo", json!({ "change": "1" })).unwrap_err();
     assert_eq!(error.message, "change 1 was already undone");
     command(&desk, "undo", json!({ "change": "#2", "yes": true })).unwrap();
-    assert_eq!((desk.text("a.txt"), desk.forms().len()), ("v2\n".into(), 1));
+    assert_eq!((desk.file_text("a.txt"), desk.shown_forms().len()), ("v2\n".into(), 1));
     let listed = command(&desk, "changes", json!({})).unwrap();
     let lines: Vec<&str> = listed.lines().map(|line| &line[line.len().min(29)..]).collect();
     assert_eq!(
@@ -186,9 +187,9 @@ fn user_sees_the_diff_and_undoes_a_change() {
     );
 
     // If no user can agree, nothing is changed.
-    let desk = both_changed(EditFixture::new());
+    let desk = with_both_changed(EditFixture::new());
     let error = command(&desk, "undo", json!({})).unwrap_err();
-    assert_eq!((error.kind, desk.text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
+    assert_eq!((error.kind, desk.file_text("a.txt")), (ErrorKind::PermissionDenied, "v2\n".into()));
     assert_eq!(error.hint.unwrap(), "`jaato undo 1 --yes` undoes it without asking");
     for (bad, kind) in [("moon", ErrorKind::InvalidArguments), ("9", ErrorKind::NotFound)] {
         assert_eq!(command(&desk, "undo", json!({ "change": bad })).unwrap_err().kind, kind);
@@ -197,7 +198,7 @@ fn user_sees_the_diff_and_undoes_a_change() {
 
 #[test]
 fn damaged_history_is_reported_in_the_backup_list() {
-    let desk = both_changed(EditFixture::new());
+    let desk = with_both_changed(EditFixture::new());
     let journal = desk.history.path().join("journal.jsonl");
     std::fs::write(&journal, "{\"change\":{\"id\":1,\n").unwrap();
     let later = desk.host().create(None).unwrap();
@@ -232,20 +233,20 @@ fn interrupted_write_is_rolled_back_and_its_draft_removed() {
         .with_file(DRAFT, "new te")
         .with_file(".jaato-x.tmp", "mine");
     kill_host(&desk);
-    desk.read("a.txt");
-    assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
-    assert_eq!(desk.text(".jaato-x.tmp"), "mine");
+    desk.read_file_text("a.txt");
+    assert_eq!((desk.file_text("a.txt"), desk.file_text(DRAFT)), ("old".into(), "-".into()));
+    assert_eq!(desk.file_text(".jaato-x.tmp"), "mine");
     // The process was killed while the draft was copied into the existing file.
     let desk = EditFixture::new().with_file("a.txt", "new").with_file(DRAFT, "new text");
     kill_host(&desk);
-    let told = desk.read("a.txt");
+    let told = desk.read_file_text("a.txt");
     assert!(told.contains("was rolled back]"), "{told}");
-    assert_eq!((desk.text("a.txt"), desk.text(DRAFT)), ("old".into(), "-".into()));
+    assert_eq!((desk.file_text("a.txt"), desk.file_text(DRAFT)), ("old".into(), "-".into()));
     // Without a draft, the origin of the text is unknown.
     let desk = EditFixture::new().with_file("a.txt", "new");
     kill_host(&desk);
-    assert!(desk.read("a.txt").contains("others have changed since: a.txt"));
-    assert_eq!(desk.text("a.txt"), "new");
+    assert!(desk.read_file_text("a.txt").contains("others have changed since: a.txt"));
+    assert_eq!(desk.file_text("a.txt"), "new");
 }
 
 #[test]
@@ -256,34 +257,36 @@ fn undo_finds_the_changes_of_a_file_by_any_path() {
     for (changed, undone) in
         [("lnd/a.txt", "real/a.txt"), ("real/a.txt", "b.txt"), ("b.txt", "lnd/../lnd/a.txt")]
     {
-        desk.call("updateFile", json!({ "path": changed, "new_content": "v2\n" }));
-        assert!(desk.call("listBackups", json!({ "path": undone }))["count"].as_u64() > Some(0));
-        undo(&desk, undone);
-        assert_eq!(desk.text("real/a.txt"), "v1\n", "{changed} {undone}");
+        desk.call_tool("updateFile", json!({ "path": changed, "new_content": "v2\n" }));
+        assert!(
+            desk.call_tool("listBackups", json!({ "path": undone }))["count"].as_u64() > Some(0)
+        );
+        call_undo(&desk, undone);
+        assert_eq!(desk.file_text("real/a.txt"), "v1\n", "{changed} {undone}");
     }
-    desk.call("updateFile", json!({ "path": "b.txt", "new_content": "v3\n" }));
-    desk.call("restoreFile", json!({ "path": "lnd/a.txt" }));
-    assert_eq!(desk.text("real/a.txt"), "v1\n");
+    desk.call_tool("updateFile", json!({ "path": "b.txt", "new_content": "v3\n" }));
+    desk.call_tool("restoreFile", json!({ "path": "lnd/a.txt" }));
+    assert_eq!(desk.file_text("real/a.txt"), "v1\n");
     // The file does not exist any longer.
-    desk.call("writeNewFile", json!({ "path": "lnd/n/m.txt", "content": "m" }));
-    desk.call("removeFile", json!({ "path": "real/n/m.txt" }));
-    undo(&desk, "lnd/n/m.txt");
-    assert_eq!(desk.text("real/n/m.txt"), "m");
+    desk.call_tool("writeNewFile", json!({ "path": "lnd/n/m.txt", "content": "m" }));
+    desk.call_tool("removeFile", json!({ "path": "real/n/m.txt" }));
+    call_undo(&desk, "lnd/n/m.txt");
+    assert_eq!(desk.file_text("real/n/m.txt"), "m");
 }
 
 #[test]
 fn calls_that_change_no_file_are_not_recorded() {
     let desk = EditFixture::new().with_file("a.txt", "v1\n");
-    update(&desk, "v1\n");
+    update_file(&desk, "v1\n");
     let edit = json!([{ "action": "edit", "path": "a.txt", "old": "v1", "new": "v1" }]);
-    desk.call("multiFileEdit", json!({ "operations": edit }));
+    desk.call_tool("multiFileEdit", json!({ "operations": edit }));
     let same = json!({ "pattern": "v1", "replacement": "v1", "paths": "*" });
-    desk.call("findAndReplace", same);
+    desk.call_tool("findAndReplace", same);
     let listed = desk.instance().command("changes", json!({})).unwrap();
     let text = "The file tools have changed nothing in this workspace.";
     assert_eq!(listed.content["result"], text);
-    update(&desk, "v2\n");
-    desk.write("a.txt", "v1\n");
-    desk.call("restoreFile", json!({ "path": "a.txt" }));
-    assert_eq!(desk.call("listBackups", json!({}))["count"], 1);
+    update_file(&desk, "v2\n");
+    desk.write_file("a.txt", "v1\n");
+    desk.call_tool("restoreFile", json!({ "path": "a.txt" }));
+    assert_eq!(desk.call_tool("listBackups", json!({}))["count"], 1);
 }

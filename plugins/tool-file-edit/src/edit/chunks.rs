@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use super::loose_match::{FoldingStep, differences, folded_line, graft_replacement};
-use super::nearest::nearest;
+use super::loose_match::{FoldingStep, describe_differences, fold_line, graft_replacement};
+use super::nearest::find_nearest_lines;
 use super::patch::PatchChunk;
-use super::quoted;
+use super::quote_start;
 
 /// The maximum number of lines that a note or an error names.
 const LINES_NAMED_MAX: usize = 10;
@@ -53,7 +53,7 @@ impl MatchPreference {
 
     /// Chooses one of the matches. The others are returned too, unless the number says exactly
     /// this one.
-    fn choose(self, mut matches: Vec<usize>) -> Option<LineMatch> {
+    fn choose_match(self, mut matches: Vec<usize>) -> Option<LineMatch> {
         let near = match self {
             Self::NearestTo(line) => line,
             Self::First | Self::AtEnd => 0,
@@ -106,11 +106,11 @@ impl<'a> ChunkFinder<'a> {
     }
 
     /// Finds a chunk.
-    pub fn edit(&mut self, chunk: &PatchChunk) -> Result<ChunkEdit, ChunkMismatch> {
+    pub fn locate_chunk(&mut self, chunk: &PatchChunk) -> Result<ChunkEdit, ChunkMismatch> {
         self.previous = "the previous chunk (chunks must be in file order)";
         let header = self.find_headers(&chunk.headers)?;
         if chunk.old.is_empty() {
-            return self.insertion(chunk, header);
+            return self.plan_insertion(chunk, header);
         }
         let header_line = header.as_ref().map(|header| header.line);
         let (found, old, new) = self.find_old_lines(chunk, header_line)?;
@@ -119,8 +119,8 @@ impl<'a> ChunkFinder<'a> {
         let is_sure = header.is_some_and(|header| header.others.is_empty());
         let others = if is_sure { Vec::new() } else { found.others };
         let lines = found.line..self.next;
-        let there = &self.text[self.range_of(&lines)];
-        let (mut wanted, mut new) = (with_line_ends(old), with_line_ends(new));
+        let there = &self.text[self.byte_range(&lines)];
+        let (mut wanted, mut new) = (join_lines(old), join_lines(new));
         if !there.ends_with('\n') {
             // If the last line has no line end, it stays so.
             wanted.pop();
@@ -129,7 +129,7 @@ impl<'a> ChunkFinder<'a> {
         if there == wanted {
             return Ok(ChunkEdit { lines, new, differences: String::new(), others });
         }
-        let differences = differences(there, &wanted);
+        let differences = describe_differences(there, &wanted);
         let new = graft_replacement(there, &wanted, &new);
         Ok(ChunkEdit { lines, new, differences, others })
     }
@@ -140,8 +140,8 @@ impl<'a> ChunkFinder<'a> {
         for header in headers {
             let wanted = std::slice::from_ref(header);
             let LineMatch { line, others } = self
-                .find(wanted, MatchPreference::First)
-                .map_err(|missing| self.explain("the line of `@@` is", wanted, missing))?;
+                .find_lines(wanted, MatchPreference::First)
+                .map_err(|missing| self.explain_mismatch("the line of `@@` is", wanted, missing))?;
             self.next = line + 1;
             self.previous = "the line of `@@` that precedes it in the patch";
             let others = found.map_or(others, |first| first.others);
@@ -151,7 +151,7 @@ impl<'a> ChunkFinder<'a> {
     }
 
     /// Plans the lines of a chunk that has no old lines.
-    fn insertion(
+    fn plan_insertion(
         &mut self,
         chunk: &PatchChunk,
         header: Option<LineMatch>,
@@ -174,8 +174,8 @@ impl<'a> ChunkFinder<'a> {
             }
             (None, None) => end,
         };
-        let at = self.start_of(line);
-        let (lines, mut new) = (line..line, with_line_ends(&chunk.new));
+        let at = self.line_start(line);
+        let (lines, mut new) = (line..line, join_lines(&chunk.new));
         if at == self.text.len() && !self.text.is_empty() && !self.text.ends_with('\n') {
             new.insert(0, '\n');
         }
@@ -191,18 +191,18 @@ impl<'a> ChunkFinder<'a> {
     ) -> Result<(LineMatch, &'c [String], &'c [String]), ChunkMismatch> {
         let (mut old, mut new) = (&chunk.old[..], &chunk.new[..]);
         let preference = MatchPreference::for_chunk(chunk);
-        let mut found = self.find(old, preference);
+        let mut found = self.find_lines(old, preference);
         if let (Err(_), Some(line)) = (&found, header_line) {
             // Some models repeat the header's line in the chunk.
             let next = std::mem::replace(&mut self.next, line);
-            let again = self.find(old, preference);
+            let again = self.find_lines(old, preference);
             self.next = next;
             found = again.or(found);
         }
         if found.is_err() && old.len() > 1 && old.last().is_some_and(String::is_empty) {
             // The blank line before the next header is not part of the file.
             let shorter = &old[..old.len() - 1];
-            if let Ok(again) = self.find(shorter, preference) {
+            if let Ok(again) = self.find_lines(shorter, preference) {
                 (found, old) = (Ok(again), shorter);
                 if new.last().is_some_and(String::is_empty) {
                     new = &new[..new.len() - 1];
@@ -211,21 +211,21 @@ impl<'a> ChunkFinder<'a> {
         }
         match found {
             Ok(found) => Ok((found, old, new)),
-            Err(missing) => Err(self.explain("its lines are", old, missing)),
+            Err(missing) => Err(self.explain_mismatch("its lines are", old, missing)),
         }
     }
 
-    fn start_of(&self, line: usize) -> usize {
+    fn line_start(&self, line: usize) -> usize {
         self.starts.get(line).copied().unwrap_or(self.text.len())
     }
 
     /// Returns the position of lines in the text.
-    pub fn range_of(&self, lines: &Range<usize>) -> Range<usize> {
-        self.start_of(lines.start)..self.start_of(lines.end)
+    pub fn byte_range(&self, lines: &Range<usize>) -> Range<usize> {
+        self.line_start(lines.start)..self.line_start(lines.end)
     }
 
     /// Finds lines after the last match: exactly, or the only match in a folded form.
-    fn find(
+    fn find_lines(
         &mut self,
         wanted: &[String],
         preference: MatchPreference,
@@ -235,16 +235,16 @@ impl<'a> ChunkFinder<'a> {
             _ => self.next,
         };
         let exact = find_chunk_positions(&self.lines, wanted, start).collect();
-        if let Some(found) = preference.choose(exact) {
+        if let Some(found) = preference.choose_match(exact) {
             return Ok(found);
         }
         let is_blank = |lines: &[String]| lines.iter().all(|line| line.trim().is_empty());
         let mut before = find_chunk_positions(&self.lines, wanted, 0).next();
         for (number, step) in FoldingStep::ALL.into_iter().enumerate() {
             if self.folded.len() <= number {
-                self.folded.push(self.lines.iter().map(|line| folded_line(line, step)).collect());
+                self.folded.push(self.lines.iter().map(|line| fold_line(line, step)).collect());
             }
-            let wanted: Vec<String> = wanted.iter().map(|line| folded_line(line, step)).collect();
+            let wanted: Vec<String> = wanted.iter().map(|line| fold_line(line, step)).collect();
             if is_blank(&wanted) {
                 continue;
             }
@@ -259,29 +259,37 @@ impl<'a> ChunkFinder<'a> {
                 before.or_else(|| find_chunk_positions(&self.folded[number], &wanted, 0).next());
         }
         if start > self.next {
-            return self.find(wanted, MatchPreference::First);
+            return self.find_lines(wanted, MatchPreference::First);
         }
         let before = before.filter(|line| *line < self.next);
         Err(before.map_or(LineMismatch::Missing, LineMismatch::Before))
     }
 
     /// Explains why lines have no match.
-    fn explain(&self, subject: &str, wanted: &[String], missing: LineMismatch) -> ChunkMismatch {
+    fn explain_mismatch(
+        &self,
+        subject: &str,
+        wanted: &[String],
+        missing: LineMismatch,
+    ) -> ChunkMismatch {
         let wanted = wanted.join("\n");
         let (place, hint) = match missing {
             LineMismatch::Similar(lines) => {
-                let place = format!("at {} of the file, but not as written", line_names(&lines));
+                let place =
+                    format!("at {} of the file, but not as written", format_line_numbers(&lines));
                 let hint = "copy exactly and add surrounding lines, or `@@` and a line before \
                             them, such as a class or function";
                 (place, Some(hint.to_owned()))
             }
             LineMismatch::Before(line) => {
                 let place = format!("at line {} of the file, before {}", line + 1, self.previous);
-                (place, nearest(self.text, &wanted))
+                (place, find_nearest_lines(self.text, &wanted))
             }
-            LineMismatch::Missing => ("not in the file".to_owned(), nearest(self.text, &wanted)),
+            LineMismatch::Missing => {
+                ("not in the file".to_owned(), find_nearest_lines(self.text, &wanted))
+            }
         };
-        ChunkMismatch { what: format!("{subject} {place}: {}", quoted(&wanted)), hint }
+        ChunkMismatch { what: format!("{subject} {place}: {}", quote_start(&wanted)), hint }
     }
 }
 
@@ -302,19 +310,19 @@ pub fn describe_ambiguous(edits: &[ChunkEdit]) -> Vec<String> {
                 "chunk {} was applied at line {} of the old file, but also fits at {}",
                 index + 1,
                 edit.lines.start + 1,
-                line_names(&others)
+                format_line_numbers(&others)
             )
         })
     };
     edits.iter().enumerate().filter_map(describe).collect()
 }
 
-fn with_line_ends(lines: &[String]) -> String {
+fn join_lines(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Names lines by their indices: "line 3" or "lines 3, 7".
-fn line_names(lines: &[usize]) -> String {
+fn format_line_numbers(lines: &[usize]) -> String {
     let names = lines.iter().take(LINES_NAMED_MAX).map(|line| (line + 1).to_string());
     let names = names.collect::<Vec<_>>().join(", ");
     match lines.len() {

@@ -50,7 +50,7 @@ pub struct TolerantMatch {
 ///
 /// # Errors
 /// An error if there are several matches, or none.
-pub fn find(
+pub fn find_tolerant_match(
     text: &str,
     old: &str,
     anchors: EditAnchors<'_>,
@@ -70,10 +70,10 @@ pub fn find(
         }
         let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
         let fits = |place: usize| folded.is_valid_position(place, &old_folded, old, step);
-        match target::find_where(&folded.text, &old_folded, anchors, fits) {
+        match target::find_single_match_where(&folded.text, &old_folded, anchors, fits) {
             Ok(place) => {
-                let range = folded.range(text, place, step);
-                let differences = differences(&text[range.clone()], old);
+                let range = folded.original_range(text, place, step);
+                let differences = describe_differences(&text[range.clone()], old);
                 return Ok(TolerantMatch { range, differences });
             }
             Err(MatchFailure::NotFound | MatchFailure::NotBetween(_)) => {}
@@ -85,7 +85,7 @@ pub fn find(
 }
 
 /// Folds a line with a step.
-pub fn folded_line(line: &str, step: FoldingStep) -> String {
+pub fn fold_line(line: &str, step: FoldingStep) -> String {
     FoldedText::new(line, step).text
 }
 
@@ -133,7 +133,7 @@ pub fn graft_replacement(place: &str, old: &str, new: &str) -> String {
 fn graft_line(there: &str, old: &str, new: &str, indents: &IndentMapping<'_>) -> Option<String> {
     let reindented = indents.reindent_line(new);
     let (there, old, new) = (LinePieces::new(there), LinePieces::new(old), LinePieces::new(new));
-    let fold = |piece: &&str| folded_line(piece, FoldingStep::Blanks);
+    let fold = |piece: &&str| fold_line(piece, FoldingStep::Blanks);
     if !there.body.iter().map(fold).eq(old.body.iter().map(fold)) {
         return None;
     }
@@ -166,12 +166,12 @@ struct LinePieces<'a> {
 
 impl<'a> LinePieces<'a> {
     fn new(line: &'a str) -> Self {
-        let (indent, rest) = line.split_at(blanks(line));
+        let (indent, rest) = line.split_at(leading_blanks_length(line));
         let (mut rest, end) =
             rest.split_at(rest.trim_end_matches(|c| is_blank(c) || c == '\n').len());
         let mut body = Vec::new();
         while !rest.is_empty() {
-            let length = match blanks(rest) {
+            let length = match leading_blanks_length(rest) {
                 0 => first_letter_length(rest),
                 length => length,
             };
@@ -190,7 +190,7 @@ impl<'a> IndentMapping<'a> {
     fn from_lines(there: &[&'a str], old: &[&'a str]) -> Self {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for (there, old) in there.iter().zip(old) {
-            let pair = (indent(old), indent(there));
+            let pair = (leading_indent(old), leading_indent(there));
             if !old.trim().is_empty() && !pairs.contains(&pair) {
                 pairs.push(pair);
             }
@@ -205,7 +205,7 @@ impl<'a> IndentMapping<'a> {
 
     /// Indents a line as the file does, based on the longest known indent.
     fn reindent_line(&self, line: &str) -> String {
-        let own = indent(line);
+        let own = leading_indent(line);
         if line.trim().is_empty() {
             return line.to_owned();
         }
@@ -236,7 +236,7 @@ impl<'a> IndentMapping<'a> {
     }
 }
 
-fn indent(line: &str) -> &str {
+fn leading_indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
@@ -257,40 +257,40 @@ impl FoldedText {
         let mut at = 0;
         while at < original.len() {
             let rest = &original[at..];
-            let blanks = blanks(rest);
+            let blanks = leading_blanks_length(rest);
             // A blank with a combining accent is part of a letter.
             if blanks > 0 && step >= FoldingStep::LineEnds {
-                folded.blanks(original, at..at + blanks, step);
+                folded.push_folded_blanks(original, at..at + blanks, step);
                 at += blanks;
                 continue;
             }
             let length = first_letter_length(rest);
             let piece = &rest[..length];
             match piece.len() {
-                1 => folded.push(piece.as_bytes()[0] as char, at..at + 1),
-                _ => piece.nfc().for_each(|c| folded.push(to_ascii_char(c), at..at + length)),
+                1 => folded.push_char(piece.as_bytes()[0] as char, at..at + 1),
+                _ => piece.nfc().for_each(|c| folded.push_char(to_ascii_char(c), at..at + length)),
             }
             at += length;
         }
         folded
     }
 
-    fn blanks(&mut self, original: &str, range: Range<usize>, step: FoldingStep) {
+    fn push_folded_blanks(&mut self, original: &str, range: Range<usize>, step: FoldingStep) {
         let is_at_end = original[range.end..].starts_with('\n') || range.end == original.len();
         let is_at_start = self.text.is_empty() || self.text.ends_with('\n');
         if is_at_end || is_at_start && step >= FoldingStep::Indents {
             return;
         }
         if step >= FoldingStep::Blanks {
-            return self.push(' ', range);
+            return self.push_char(' ', range);
         }
         for (place, c) in original[range.clone()].char_indices() {
             let start = range.start + place;
-            self.push(to_ascii_char(c), start..start + c.len_utf8());
+            self.push_char(to_ascii_char(c), start..start + c.len_utf8());
         }
     }
 
-    fn push(&mut self, c: char, range: Range<usize>) {
+    fn push_char(&mut self, c: char, range: Range<usize>) {
         self.text.push(c);
         // The casts fit because of `TEXT_BYTES_MAX`.
         let (start, end) = (range.start as u32, range.end as u32);
@@ -308,7 +308,7 @@ impl FoldedText {
         step: FoldingStep,
     ) -> bool {
         let (before, after) = (&self.text[..place], &self.text[place + folded.len()..]);
-        let had_indent = blanks(wanted) > 0 && step >= FoldingStep::Indents;
+        let had_indent = leading_blanks_length(wanted) > 0 && step >= FoldingStep::Indents;
         let had_end =
             wanted.chars().next_back().is_some_and(is_blank) && step >= FoldingStep::LineEnds;
         (!had_indent || before.is_empty() || before.ends_with('\n'))
@@ -317,7 +317,12 @@ impl FoldedText {
 
     /// Returns the position in the original. If indents are ignored, a position at a line's first
     /// text moves before its indent.
-    fn range(&self, original: &str, place: Range<usize>, step: FoldingStep) -> Range<usize> {
+    fn original_range(
+        &self,
+        original: &str,
+        place: Range<usize>,
+        step: FoldingStep,
+    ) -> Range<usize> {
         let start = self.starts.get(place.start).map_or(original.len(), |at| *at as usize);
         let end = match place.end.checked_sub(1).filter(|_| !place.is_empty()) {
             Some(last) => self.ends[last] as usize,
@@ -331,7 +336,7 @@ impl FoldedText {
 }
 
 /// Returns the length of the leading blanks, without one that carries an accent.
-fn blanks(text: &str) -> usize {
+fn leading_blanks_length(text: &str) -> usize {
     let mut end = 0;
     for (at, c) in text.char_indices() {
         if !is_blank(c) {
@@ -373,7 +378,7 @@ pub fn to_ascii_char(c: char) -> char {
 
 /// Describes how two texts differ, if they differ only in blanks, quotes, dashes or the composition
 /// of letters. Otherwise returns an empty text.
-pub fn differences(there: &str, wanted: &str) -> String {
+pub fn describe_differences(there: &str, wanted: &str) -> String {
     let fold = |text: &str| FoldedText::new(text, FoldingStep::Indents).text;
     if there == wanted || fold(there).trim_end() != fold(wanted).trim_end() {
         return String::new();

@@ -14,7 +14,7 @@ use jaato_plugin_sdk::types::text::truncate_chars;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::text::{DecodedText, LineView, decode};
+use crate::text::{DecodedText, LineView, decode_bytes};
 
 /// The maximum number of characters that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
@@ -70,22 +70,24 @@ pub enum EditFailure {
 ///
 /// # Errors
 /// If the edit failed.
-pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailure> {
-    let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
+pub fn edit_bytes(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailure> {
+    let decoded = decode_bytes(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
     let plain = |text: &str| text.replace("\r\n", "\n");
     let (old, prologue, epilogue) =
         (plain(edit.old), plain(edit.anchors.prologue), plain(edit.anchors.epilogue));
     let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
     let found = match edit.places {
-        MatchSelection::One => target::find(view.text(), &old, anchors).map(|place| vec![place]),
-        MatchSelection::All => target::find_all(view.text(), &old, anchors),
+        MatchSelection::One => {
+            target::find_single_match(view.text(), &old, anchors).map(|place| vec![place])
+        }
+        MatchSelection::All => target::find_all_matches(view.text(), &old, anchors),
     };
     let missed = match found {
         Ok(places) => {
             let pieces: Vec<(Range<usize>, &str)> =
                 places.into_iter().map(|place| (place, edit.new)).collect();
-            let bytes = encode(&decoded, view.replace(&pieces).into())?;
+            let bytes = encode_text(&decoded, view.replace_pieces(&pieces).into())?;
             return Ok(EditResult { bytes, replaced: pieces.len(), forgiven: None });
         }
         Err(missed) => missed,
@@ -107,7 +109,7 @@ pub fn edit(bytes: &[u8], edit: EditRequest<'_>) -> Result<EditResult, EditFailu
     };
     let near = match missed {
         MatchFailure::NotFound | MatchFailure::Alike { .. } => {
-            nearest::nearest(view.text(), if old.is_empty() { &prologue } else { &old })
+            nearest::find_nearest_lines(view.text(), if old.is_empty() { &prologue } else { &old })
         }
         MatchFailure::NotBetween(_) | MatchFailure::Ambiguous { .. } | MatchFailure::Empty => None,
     };
@@ -132,21 +134,22 @@ fn find_tolerantly<'a>(
 ) -> Result<TolerantEdit<'a>, MatchFailure> {
     let tolerant = |found| TolerantEdit { found, old: edit.old.into(), new: edit.new.into() };
     // The text matches exactly if the only difference is the line end at the end of the file.
-    if let Ok(range) = target::find(text, edit.old, edit.anchors) {
+    if let Ok(range) = target::find_single_match(text, edit.old, edit.anchors) {
         let differences = "no line end at the end of the file".to_owned();
         return Ok(tolerant(loose_match::TolerantMatch { range, differences }));
     }
     if edit.places == MatchSelection::All {
         return Err(missed);
     }
-    match loose_match::find(text, edit.old, edit.anchors) {
+    match loose_match::find_tolerant_match(text, edit.old, edit.anchors) {
         Ok(found) => Ok(tolerant(found)),
         Err(MatchFailure::Ambiguous { count, lines }) => Err(MatchFailure::Alike { count, lines }),
         Err(_) => {
-            let Some((old, new)) = with_other_quotes(edit.old, edit.new) else {
+            let Some((old, new)) = swap_quotes(edit.old, edit.new) else {
                 return Err(missed);
             };
-            let mut found = loose_match::find(text, &old, edit.anchors).map_err(|_| missed)?;
+            let mut found =
+                loose_match::find_tolerant_match(text, &old, edit.anchors).map_err(|_| missed)?;
             found.differences = "single or double quotes".to_owned();
             Ok(TolerantEdit { found, old: old.into(), new: new.into() })
         }
@@ -155,7 +158,7 @@ fn find_tolerantly<'a>(
 
 /// Returns the edit with the other kind of quotes, because models confuse them. Returns `None`
 /// unless all quotes are of one kind and come in pairs.
-fn with_other_quotes(old: &str, new: &str) -> Option<(String, String)> {
+fn swap_quotes(old: &str, new: &str) -> Option<(String, String)> {
     let (from, to) = match (old.contains('\''), old.contains('"')) {
         (true, false) => ('\'', '"'),
         (false, true) => ('"', '\''),
@@ -184,7 +187,7 @@ fn edit_tolerantly(
         new.truncate(new.strip_suffix('\n').unwrap_or(&new).len());
     }
     let forgiven = Some(differences).filter(|it| !it.is_empty());
-    let bytes = encode(decoded, view.replace(&[(range, &new)]).into())?;
+    let bytes = encode_text(decoded, view.replace_pieces(&[(range, &new)]).into())?;
     Ok(EditResult { bytes, replaced: 1, forgiven })
 }
 
@@ -192,20 +195,20 @@ fn edit_tolerantly(
 ///
 /// # Errors
 /// An error if the encoding lacks a character.
-pub fn rewrite(bytes: &[u8], new: &str) -> Result<Vec<u8>, EditFailure> {
+pub fn encode_new_text(bytes: &[u8], new: &str) -> Result<Vec<u8>, EditFailure> {
     // A binary file may become text.
-    let Ok(decoded) = decode(bytes) else { return Ok(new.as_bytes().to_vec()) };
+    let Ok(decoded) = decode_bytes(bytes) else { return Ok(new.as_bytes().to_vec()) };
     let view = LineView::new(&decoded.text);
-    encode(&decoded, view.rewrite(new))
+    encode_text(&decoded, view.with_original_line_ends(new))
 }
 
-fn encode(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, EditFailure> {
+fn encode_text(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, EditFailure> {
     let name = || decoded.charset.encoding_note().unwrap_or_default();
     decoded.charset.encode(text).map_err(|lacking| EditFailure::Lacks(lacking, name()))
 }
 
 /// Quotes the start of a text.
-pub fn quoted(text: &str) -> String {
+pub fn quote_start(text: &str) -> String {
     format!("'{}'", truncate_chars(text, QUOTED_CHARS_MAX))
 }
 
@@ -216,7 +219,7 @@ mod tests {
     fn edit_once(bytes: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditFailure> {
         let edit_one =
             EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
-        edit(bytes, edit_one).map(|edited| edited.bytes)
+        edit_bytes(bytes, edit_one).map(|edited| edited.bytes)
     }
 
     #[test]
@@ -231,9 +234,12 @@ mod tests {
 
     #[test]
     fn rewrite_keeps_bom_encoding_and_line_ends() {
-        assert_eq!(rewrite(b"\xEF\xBB\xBFa\r\n", "x\ny\n").unwrap(), b"\xEF\xBB\xBFx\r\ny\r\n");
-        assert_eq!(rewrite(b"\0binary", "text").unwrap(), b"text");
-        assert_eq!(rewrite(b"", "x\r\n").unwrap(), b"x\r\n");
+        assert_eq!(
+            encode_new_text(b"\xEF\xBB\xBFa\r\n", "x\ny\n").unwrap(),
+            b"\xEF\xBB\xBFx\r\ny\r\n"
+        );
+        assert_eq!(encode_new_text(b"\0binary", "text").unwrap(), b"text");
+        assert_eq!(encode_new_text(b"", "x\r\n").unwrap(), b"x\r\n");
     }
 
     #[test]
@@ -247,16 +253,16 @@ mod tests {
             panic!("the nearest line is shown")
         };
         assert!(near.ends_with("1: let moon = 1;"), "{near}");
-        assert_eq!(quoted(&"x".repeat(101)), format!("'{}…'", "x".repeat(100)));
+        assert_eq!(quote_start(&"x".repeat(101)), format!("'{}…'", "x".repeat(100)));
     }
 
     /// Checks an edit of a text that the file writes differently. The expected difference comes
     /// last.
     #[track_caller]
-    fn assert_forgiven(file: &str, old: &str, new: &str, expected: (&str, &str)) {
+    fn assert_tolerant_edit(file: &str, old: &str, new: &str, expected: (&str, &str)) {
         let asked =
             EditRequest { old, new, anchors: EditAnchors::default(), places: MatchSelection::One };
-        let edited = edit(file.as_bytes(), asked).unwrap();
+        let edited = edit_bytes(file.as_bytes(), asked).unwrap();
         let text = String::from_utf8(edited.bytes).unwrap();
         assert_eq!((&*text, &*edited.forgiven.unwrap_or_default()), expected);
     }
@@ -264,65 +270,65 @@ mod tests {
     #[test]
     fn inexact_match_is_replaced_and_the_rest_is_unchanged() {
         let ends = "whitespace at line ends";
-        assert_forgiven("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
-        assert_forgiven("x\n", "x \n", "y\n", ("y\n", ends));
+        assert_tolerant_edit("a  \nb\t\nc\n", "a\nb\nc", "a\nx\nc", ("a  \nx\nc\n", ends));
+        assert_tolerant_edit("x\n", "x \n", "y\n", ("y\n", ends));
         let indent = "tabs or spaces in the indent";
-        assert_forgiven(
+        assert_tolerant_edit(
             "\tif a:\n\t\tb()\n",
             "    if a:\n        b()",
             "    if a:\n        c()\n            d()",
             ("\tif a:\n\t\tc()\n\t\t\td()\n", indent),
         );
-        assert_forgiven(
+        assert_tolerant_edit(
             "    if a:\n        b()\n",
             "if a:\n    b()\n",
             "if a:\n    b()\n    c()\n",
             ("    if a:\n        b()\n        c()\n", indent),
         );
         let quotes = "straight or curly quotes";
-        assert_forgiven(
+        assert_tolerant_edit(
             "say \u{201C}a\u{201D} \u{2018}b\u{2019} now\n",
             "say \"a\" 'b' now",
             "say \"a\" 'b' later",
             ("say \u{201C}a\u{201D} \u{2018}b\u{2019} later\n", quotes),
         );
         let quotes = "single or double quotes";
-        assert_forgiven(
+        assert_tolerant_edit(
             "x = [\"a\"]\n",
             "x = ['a']",
             "x = ['a', 'b']",
             ("x = [\"a\", \"b\"]\n", quotes),
         );
-        assert_forgiven("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
-        assert_forgiven("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
-        assert_forgiven("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
-        assert_forgiven("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
+        assert_tolerant_edit("\tv='1'\n", "  v=\"1\"", "  v=\"2\"", ("\tv='2'\n", quotes));
+        assert_tolerant_edit("a \u{2013} b\n", "a - b", "a + b", ("a + b\n", "hyphens or dashes"));
+        assert_tolerant_edit("a\u{A0}b c\n", "a b c", "a b d", ("a\u{A0}b d\n", "no-break spaces"));
+        assert_tolerant_edit("x  =  1\n", "x = 1", "x = 2", ("x  =  2\n", "spaces between words"));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
-        assert_forgiven(
+        assert_tolerant_edit(
             "cafe\u{301} au lait\n",
             "caf\u{E9} au lait",
             "caf\u{E9} noir",
             ("cafe\u{301} noir\n", nfd),
         );
-        assert_forgiven(
+        assert_tolerant_edit(
             "\u{1112}\u{1161}\u{11AB} 1\n",
             "\u{D55C} 1",
             "\u{D55C} 2",
             ("\u{1112}\u{1161}\u{11AB} 2\n", nfd),
         );
-        assert_forgiven("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
+        assert_tolerant_edit("a \r\nb\r\n", "a\nb\n", "a\nx\ny\n", ("a \r\nx\r\ny\r\n", ends));
     }
 
     #[test]
     fn a_changed_line_keeps_the_quotes_and_blanks_that_the_edit_keeps() {
         let quotes = "straight or curly quotes";
-        assert_forgiven(
+        assert_tolerant_edit(
             "t = \u{201C}x\u{201D} and \u{201C}y\u{201D}",
             "t = \"x\" and \"y\"",
             "t = \"X\" and \"Y\"",
             ("t = \u{201C}X\u{201D} and \u{201C}Y\u{201D}", quotes),
         );
-        assert_forgiven(
+        assert_tolerant_edit(
             "\tif \u{201C}x\u{201D}  =  1:\n",
             "    if \"x\" = 1:\n",
             "        while \"x\" = 2:\n",
@@ -333,10 +339,10 @@ mod tests {
         );
         // Blanks at the end stay with the text before them.
         let ends = "whitespace at line ends";
-        assert_forgiven("a b  \nc\n", "a b\nc", "x b\nc", ("x b  \nc\n", ends));
-        assert_forgiven("a b\nc\n", "a b \nc", "x b  \nc", ("x b  \nc\n", ends));
+        assert_tolerant_edit("a b  \nc\n", "a b\nc", "x b\nc", ("x b  \nc\n", ends));
+        assert_tolerant_edit("a b\nc\n", "a b \nc", "x b  \nc", ("x b  \nc\n", ends));
         let nfd = "decomposed letters in the file (NFD), composed ones in yours (NFC)";
-        assert_forgiven(
+        assert_tolerant_edit(
             "e\u{301} 1 e\u{301} 2 e\u{301}\n",
             "\u{E9} 1 \u{E9} 2 \u{E9}\n",
             "\u{E9} 3 \u{E9} 4 \u{E9}\n",
@@ -347,11 +353,11 @@ mod tests {
     #[test]
     fn an_edit_with_a_last_line_end_fits_a_file_without_one() {
         let end = "no line end at the end of the file";
-        assert_forgiven("a\nb", "a\nb\n", "a\nB\n", ("a\nB", end));
-        assert_forgiven("a\r\nb", "a\r\nb\r\n", "a\r\nB\r\nc\r\n", ("a\r\nB\r\nc", end));
-        assert_forgiven("b c\nb", "b\n", "B", ("b c\nB", end));
-        assert_forgiven("a\nb", "b\n", "", ("a\n", end));
-        assert_forgiven(
+        assert_tolerant_edit("a\nb", "a\nb\n", "a\nB\n", ("a\nB", end));
+        assert_tolerant_edit("a\r\nb", "a\r\nb\r\n", "a\r\nB\r\nc\r\n", ("a\r\nB\r\nc", end));
+        assert_tolerant_edit("b c\nb", "b\n", "B", ("b c\nB", end));
+        assert_tolerant_edit("a\nb", "b\n", "", ("a\n", end));
+        assert_tolerant_edit(
             "a\n\u{201C}b\u{201D}",
             "a\n\"b\"\n",
             "a\n\"B\"\n",
@@ -360,7 +366,7 @@ mod tests {
         let anchored = |places| {
             let anchors = EditAnchors { prologue: "", epilogue: "b\n" };
             let asked = EditRequest { old: "a\n", new: "x\n", anchors, places };
-            edit(b"a\nb", asked).map(|edited| (edited.bytes, edited.replaced))
+            edit_bytes(b"a\nb", asked).map(|edited| (edited.bytes, edited.replaced))
         };
         assert_eq!(anchored(MatchSelection::One), Ok((b"x\nb".to_vec(), 1)));
         assert_eq!(anchored(MatchSelection::All), Ok((b"x\nb".to_vec(), 1)));
@@ -399,7 +405,7 @@ mod tests {
     fn replace_all_replaces_every_match() {
         let all = |file: &str, old, prologue| {
             let anchors = EditAnchors { prologue, epilogue: "" };
-            let edited = edit(
+            let edited = edit_bytes(
                 file.as_bytes(),
                 EditRequest { old, new: "x", anchors, places: MatchSelection::All },
             );

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use similar::TextDiff;
 
-use super::loose_match::differences;
+use super::loose_match::describe_differences;
 
 /// The maximum number of lines searched in a file.
 const LINES_MAX: usize = 50_000;
@@ -30,11 +30,11 @@ const RATIO_MIN: f32 = 0.5;
 
 /// Returns the lines that are most similar to the searched ones, and describes the difference if it
 /// is simple. Returns `None` if no lines are similar.
-pub fn nearest(text: &str, wanted: &str) -> Option<String> {
+pub fn find_nearest_lines(text: &str, wanted: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().take(LINES_MAX).collect();
     let wanted: Vec<&str> = wanted.lines().skip_while(|line| line.trim().is_empty()).collect();
     let wanted = &wanted[..wanted.len().min(WANTED_LINES_MAX)];
-    let ratio = |start: &usize| (*start, likeness(&lines, *start, wanted));
+    let ratio = |start: &usize| (*start, similarity_ratio(&lines, *start, wanted));
     let mut candidates = rank_by_same_lines(&lines, wanted);
     if candidates.is_empty() {
         candidates = rank_by_letter_pairs(&lines, wanted);
@@ -77,13 +77,13 @@ fn rank_by_same_lines(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
 fn rank_by_letter_pairs(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len());
     let Some((position, line)) = longest else { return Vec::new() };
-    let letters = pairs(line);
+    let letters = letter_pairs(line);
     if letters.is_empty() {
         return Vec::new();
     }
     let mut places = Vec::new();
     for (number, line) in lines.iter().enumerate() {
-        let other = pairs(line);
+        let other = letter_pairs(line);
         let common = other.intersection(&letters).count();
         // At least a third of the pairs must be shared.
         if common * 3 >= letters.len().max(other.len()) {
@@ -94,27 +94,27 @@ fn rank_by_letter_pairs(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
     places.into_iter().take(CANDIDATES_MAX).map(|(_, start)| start).collect()
 }
 
-fn pairs(line: &str) -> BTreeSet<(char, char)> {
+fn letter_pairs(line: &str) -> BTreeSet<(char, char)> {
     let letters = || line.chars().filter(|c| !c.is_whitespace()).take(COMPARED_CHARS_MAX);
     letters().zip(letters().skip(1)).collect()
 }
 
-fn likeness(lines: &[&str], start: usize, wanted: &[&str]) -> f32 {
+fn similarity_ratio(lines: &[&str], start: usize, wanted: &[&str]) -> f32 {
     let text = |lines: &[&str]| {
         let trimmed: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
         trimmed.join("\n").chars().take(COMPARED_CHARS_MAX).collect::<String>()
     };
-    TextDiff::from_chars(text(lines_from(lines, start, wanted)), text(wanted)).ratio()
+    TextDiff::from_chars(text(lines_at(lines, start, wanted)), text(wanted)).ratio()
 }
 
-fn lines_from<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {
+fn lines_at<'a, 'b>(lines: &'a [&'b str], start: usize, wanted: &[&str]) -> &'a [&'b str] {
     let start = start.min(lines.len());
     &lines[start..(start + wanted.len()).min(lines.len())]
 }
 
 fn format_nearest(lines: &[&str], start: usize, wanted: &[&str]) -> String {
-    let place = lines_from(lines, start, wanted);
-    let why = match differences(&place.join("\n"), &wanted.join("\n")) {
+    let place = lines_at(lines, start, wanted);
+    let why = match describe_differences(&place.join("\n"), &wanted.join("\n")) {
         why if why.is_empty() => why,
         why => format!(" (they differ in: {why})"),
     };
@@ -134,37 +134,37 @@ mod tests {
     const TEXT: &str = "fn main() {\n    let moon = 1;\n    println!(\"{moon}\");\n}\n";
 
     #[track_caller]
-    fn check(wanted: &str, expected: Option<&str>) {
-        assert_eq!(nearest(TEXT, wanted).as_deref(), expected);
+    fn check_nearest(wanted: &str, expected: Option<&str>) {
+        assert_eq!(find_nearest_lines(TEXT, wanted).as_deref(), expected);
     }
 
     #[test]
     fn nearest_lines_with_other_whitespace_are_found() {
         let expected = "the nearest lines (they differ in: tabs or spaces in the indent) are:\n2:     let moon = 1;\n\
                         3:     println!(\"{moon}\");";
-        check("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
+        check_nearest("let moon = 1;\n  println!(\"{moon}\");", Some(expected));
     }
 
     #[test]
     fn nearest_lines_with_similar_text_are_found() {
-        check("    let moons = 12;", Some("the nearest lines are:\n2:     let moon = 1;"));
+        check_nearest("    let moons = 12;", Some("the nearest lines are:\n2:     let moon = 1;"));
         let expected = "the nearest lines are:\n1: fn main() {\n2:     let moon = 1;";
-        check("fn main() {\n    let sun = 2;\n", Some(expected));
+        check_nearest("fn main() {\n    let sun = 2;\n", Some(expected));
     }
 
     #[test]
     fn dissimilar_text_has_no_nearest_lines() {
-        check("SELECT * FROM planets", None);
-        check("", None);
-        check("}\n", None);
-        assert_eq!(nearest("", "a"), None);
+        check_nearest("SELECT * FROM planets", None);
+        check_nearest("", None);
+        check_nearest("}\n", None);
+        assert_eq!(find_nearest_lines("", "a"), None);
     }
 
     #[test]
     fn nearest_lines_search_handles_large_texts_and_long_lines() {
         let text = format!("{}\n{}", "let moon = 1;\n".repeat(200_000), "x".repeat(1_000_000));
-        assert!(nearest(&text, "let moons = 1;").is_some());
-        let long = nearest(&"y".repeat(1_000_000), &"y".repeat(900_000)).unwrap();
+        assert!(find_nearest_lines(&text, "let moons = 1;").is_some());
+        let long = find_nearest_lines(&"y".repeat(1_000_000), &"y".repeat(900_000)).unwrap();
         assert!(long.len() < 300 && long.ends_with('…'), "{long}");
     }
 }

@@ -2,8 +2,8 @@
 //! file's text. Pure.
 
 use super::chunks::{ChunkEdit, ChunkFinder, ChunkMismatch, describe_ambiguous};
-use super::{EditFailure, encode, quoted};
-use crate::text::{LineView, decode};
+use super::{EditFailure, encode_text, quote_start};
+use crate::text::{LineView, decode_bytes};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -52,7 +52,7 @@ pub struct PatchChunk {
 ///
 /// # Errors
 /// The problem and its line.
-pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
+pub fn parse_patch(patch: &str) -> Result<Vec<FilePatch>, String> {
     let lines: Vec<&str> = patch.trim().lines().collect();
     let lines = strip_shell_wrapper(&lines);
     let (Some(first), Some(last)) = (lines.first(), lines.last()) else {
@@ -66,8 +66,8 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, String> {
     }
     let mut reader = PatchReader { lines: &lines[1..lines.len() - 1], at: 0 };
     let mut files = Vec::new();
-    while reader.skip_blank() {
-        files.push(reader.file()?);
+    while reader.skip_blank_lines() {
+        files.push(reader.parse_file()?);
     }
     if files.is_empty() {
         return Err("the patch changes no file".to_owned());
@@ -89,16 +89,16 @@ struct PatchReader<'a> {
 }
 
 impl<'a> PatchReader<'a> {
-    fn peek(&self) -> Option<&'a str> {
+    fn peek_line(&self) -> Option<&'a str> {
         self.lines.get(self.at).copied()
     }
 
     /// Skips blank lines. Returns false at the end.
-    fn skip_blank(&mut self) -> bool {
-        while self.peek().is_some_and(|line| line.trim().is_empty()) {
+    fn skip_blank_lines(&mut self) -> bool {
+        while self.peek_line().is_some_and(|line| line.trim().is_empty()) {
             self.at += 1;
         }
-        self.peek().is_some()
+        self.peek_line().is_some()
     }
 
     /// Returns an error text with the current line number.
@@ -107,8 +107,8 @@ impl<'a> PatchReader<'a> {
         format!("line {} of the patch: {text}", self.at + 2)
     }
 
-    fn file(&mut self) -> Result<FilePatch, String> {
-        let header = self.peek().unwrap_or_default().trim();
+    fn parse_file(&mut self) -> Result<FilePatch, String> {
+        let header = self.peek_line().unwrap_or_default().trim();
         let path = |word: &str| {
             let path = header.strip_prefix(word)?.trim();
             (!path.is_empty()).then(|| path.to_owned())
@@ -116,7 +116,7 @@ impl<'a> PatchReader<'a> {
         if let Some(path) = path("*** Add File:") {
             self.at += 1;
             let mut text = String::new();
-            while let Some(line) = self.peek().and_then(|line| line.strip_prefix('+')) {
+            while let Some(line) = self.peek_line().and_then(|line| line.strip_prefix('+')) {
                 text.push_str(line);
                 text.push('\n');
                 self.at += 1;
@@ -131,17 +131,17 @@ impl<'a> PatchReader<'a> {
             let text = format!(
                 "{} is not a valid header; valid headers are `*** Add File: PATH`, `*** Delete File: PATH` and \
                  `*** Update File: PATH`",
-                quoted(header)
+                quote_start(header)
             );
             return Err(self.parse_error(&text));
         };
         self.at += 1;
-        let moved = self.peek().and_then(|line| line.trim().strip_prefix(MOVE));
+        let moved = self.peek_line().and_then(|line| line.trim().strip_prefix(MOVE));
         let move_to = moved.map(|path| path.trim().to_owned()).filter(|path| !path.is_empty());
         self.at += usize::from(move_to.is_some());
         let mut chunks = Vec::new();
-        while self.skip_blank() && !self.peek().unwrap_or_default().starts_with("***") {
-            chunks.push(self.chunk(chunks.is_empty())?);
+        while self.skip_blank_lines() && !self.peek_line().unwrap_or_default().starts_with("***") {
+            chunks.push(self.parse_chunk(chunks.is_empty())?);
         }
         if chunks.is_empty() && move_to.is_none() {
             return Err(self.parse_error(&format!("no lines of {path} change")));
@@ -149,22 +149,22 @@ impl<'a> PatchReader<'a> {
         Ok(FilePatch { path, action: PatchAction::Update { move_to, chunks } })
     }
 
-    fn chunk(&mut self, is_first: bool) -> Result<PatchChunk, String> {
+    fn parse_chunk(&mut self, is_first: bool) -> Result<PatchChunk, String> {
         let mut chunk = PatchChunk::default();
         let start = self.at;
-        while let Some(header) = self.peek().and_then(header) {
+        while let Some(header) = self.peek_line().and_then(parse_chunk_header) {
             chunk.headers.extend(header.text.map(str::to_owned));
             chunk.line = header.line.or(chunk.line);
             self.at += 1;
         }
         if self.at == start && !is_first {
-            let line = quoted(self.peek().unwrap_or_default());
+            let line = quote_start(self.peek_line().unwrap_or_default());
             return Err(self.parse_error(&format!(
                 "{line} does not begin a chunk: a chunk begins with a line `@@`"
             )));
         }
         let body = self.at;
-        while let Some(line) = self.peek() {
+        while let Some(line) = self.peek_line() {
             if line.trim_end() == END_OF_FILE {
                 chunk.is_at_end = true;
                 self.at += 1;
@@ -202,14 +202,14 @@ struct ChunkHeader<'a> {
 }
 
 /// Parses `@@`, the line numbers that other formats have there, and the text after it.
-fn header(line: &str) -> Option<ChunkHeader<'_>> {
+fn parse_chunk_header(line: &str) -> Option<ChunkHeader<'_>> {
     let rest = line.strip_prefix("@@")?;
     if rest.trim().is_empty() {
         return Some(ChunkHeader::default());
     }
     let rest = rest.strip_prefix(' ')?;
     let mut words = rest.splitn(3, ' ');
-    let mut index = |sign| first_line_index(words.next()?.strip_prefix(sign)?);
+    let mut index = |sign| parse_first_line_index(words.next()?.strip_prefix(sign)?);
     let (Some(line), Some(_)) = (index('-'), index('+')) else {
         return Some(ChunkHeader { line: None, text: Some(rest) });
     };
@@ -218,7 +218,7 @@ fn header(line: &str) -> Option<ChunkHeader<'_>> {
 }
 
 /// Parses `LINE` or `LINE,COUNT`.
-fn first_line_index(numbers: &str) -> Option<usize> {
+fn parse_first_line_index(numbers: &str) -> Option<usize> {
     let (line, count) = numbers.split_once(',').unwrap_or((numbers, "1"));
     let (line, count): (usize, usize) = (line.parse().ok()?, count.parse().ok()?);
     // If the count is 0, lines are added after this line.
@@ -240,8 +240,8 @@ pub struct PatchedFile {
 ///
 /// # Errors
 /// If the patch failed.
-pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFailure> {
-    let decoded = decode(bytes).map_err(|_| EditFailure::NotText)?;
+pub fn apply_patch_chunks(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFailure> {
+    let decoded = decode_bytes(bytes).map_err(|_| EditFailure::NotText)?;
     let view = LineView::new(&decoded.text);
     let mut finder = ChunkFinder::new(view.text());
     let mut edits: Vec<ChunkEdit> = Vec::new();
@@ -251,7 +251,7 @@ pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFai
             let of = chunks.len();
             EditFailure::Chunk(format!("chunk {} of {of}: {what}", index + 1), hint)
         };
-        let edit = finder.edit(chunk).map_err(failed)?;
+        let edit = finder.locate_chunk(chunk).map_err(failed)?;
         if !edit.differences.is_empty() && !forgiven.contains(&edit.differences) {
             forgiven.push(edit.differences.clone());
         }
@@ -261,10 +261,10 @@ pub fn apply(bytes: &[u8], chunks: &[PatchChunk]) -> Result<PatchedFile, EditFai
     // Chunks without old lines may be at the end, before a chunk that was found later.
     edits.sort_by_key(|edit| (edit.lines.start, edit.lines.end));
     let pieces: Vec<_> =
-        edits.iter().map(|edit| (finder.range_of(&edit.lines), &*edit.new)).collect();
-    let text = view.replace(&pieces);
+        edits.iter().map(|edit| (finder.byte_range(&edit.lines), &*edit.new)).collect();
+    let text = view.replace_pieces(&pieces);
     let forgiven = (!forgiven.is_empty()).then(|| forgiven.join("; "));
-    Ok(PatchedFile { bytes: encode(&decoded, text.into())?, forgiven, ambiguous })
+    Ok(PatchedFile { bytes: encode_text(&decoded, text.into())?, forgiven, ambiguous })
 }
 
 #[cfg(test)]
@@ -274,9 +274,9 @@ mod tests {
     /// Applies the chunks of an update to a text.
     fn apply_chunks(text: &str, chunks: &str) -> Result<(String, String), String> {
         let patch = format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}\n");
-        let files = parse(&patch)?;
+        let files = parse_patch(&patch)?;
         let PatchAction::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
-        match apply(text.as_bytes(), chunks) {
+        match apply_patch_chunks(text.as_bytes(), chunks) {
             Ok(edited) => {
                 Ok((String::from_utf8(edited.bytes).unwrap(), edited.forgiven.unwrap_or_default()))
             }
@@ -288,23 +288,27 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, chunks: &str, expected: &str) {
+    fn check_applied_chunks(text: &str, chunks: &str, expected: &str) {
         assert_eq!(apply_chunks(text, chunks), Ok((expected.to_owned(), String::new())));
     }
 
     #[test]
     fn chunks_are_applied_in_order() {
-        check("a\nb\nc\nb\n", "@@\n a\n-b\n+x\n@@\n-b\n+y", "a\nx\nc\ny\n");
-        check("f\n b\ng\n b\n", "@@ g\n- b\n+ x", "f\n b\ng\n x\n");
-        check("A\n f\n x\nB\n f\n x\n", "@@ B\n@@  f\n- x\n+ y", "A\n f\n x\nB\n f\n y\n");
-        check("a\nb\n", " a\n-b\n+c", "a\nc\n");
-        check("a\r\nb\r\n", "@@\n-b\n+c\n+d", "a\r\nc\r\nd\r\n");
-        check("x\na\nx\n", "@@\n-x\n+y\n*** End of File", "x\na\ny\n");
-        check("a\nb\n", "@@ -1,2 +1,2 @@ a\n-b\n+c", "a\nc\n");
-        check("x\nf\n b\n", "@@ f\n f\n- b\n+ c", "x\nf\n c\n");
-        check("a\n\nb\n", "@@\n a\n\n-b\n+c", "a\n\nc\n");
-        check("a\nb\n", "@@\n-a\n+c\n\n@@\n-b\n+d\n", "c\nd\n");
-        check("a\nb\n", "@@\n-a\n-b", "");
+        check_applied_chunks("a\nb\nc\nb\n", "@@\n a\n-b\n+x\n@@\n-b\n+y", "a\nx\nc\ny\n");
+        check_applied_chunks("f\n b\ng\n b\n", "@@ g\n- b\n+ x", "f\n b\ng\n x\n");
+        check_applied_chunks(
+            "A\n f\n x\nB\n f\n x\n",
+            "@@ B\n@@  f\n- x\n+ y",
+            "A\n f\n x\nB\n f\n y\n",
+        );
+        check_applied_chunks("a\nb\n", " a\n-b\n+c", "a\nc\n");
+        check_applied_chunks("a\r\nb\r\n", "@@\n-b\n+c\n+d", "a\r\nc\r\nd\r\n");
+        check_applied_chunks("x\na\nx\n", "@@\n-x\n+y\n*** End of File", "x\na\ny\n");
+        check_applied_chunks("a\nb\n", "@@ -1,2 +1,2 @@ a\n-b\n+c", "a\nc\n");
+        check_applied_chunks("x\nf\n b\n", "@@ f\n f\n- b\n+ c", "x\nf\n c\n");
+        check_applied_chunks("a\n\nb\n", "@@\n a\n\n-b\n+c", "a\n\nc\n");
+        check_applied_chunks("a\nb\n", "@@\n-a\n+c\n\n@@\n-b\n+d\n", "c\nd\n");
+        check_applied_chunks("a\nb\n", "@@\n-a\n-b", "");
     }
 
     #[test]
@@ -317,19 +321,23 @@ mod tests {
             let chunk = format!("@@ -{line},1 +{line},1 @@\n-1\n+x");
             assert_eq!(apply_chunks(text, &chunk).unwrap().0, expected, "{line}");
         }
-        check(text, "@@ -2 +2 @@\n-1\n+x\n@@ -8 +8 @@\n-1\n+y", "a\nx\n\nb\n1\n\nc\ny\n");
+        check_applied_chunks(
+            text,
+            "@@ -2 +2 @@\n-1\n+x\n@@ -8 +8 @@\n-1\n+y",
+            "a\nx\n\nb\n1\n\nc\ny\n",
+        );
         // A text after the numbers excludes the lines before it.
-        check("f\n1\ng\n1\n", "@@ -4,1 +4,1 @@ f\n-1\n+x", "f\n1\ng\nx\n");
+        check_applied_chunks("f\n1\ng\n1\n", "@@ -4,1 +4,1 @@ f\n-1\n+x", "f\n1\ng\nx\n");
         // Numbers do not matter if there is one match.
-        check("a\nb\n", "@@ -90,1 +90,1 @@\n-a\n+c", "c\nb\n");
+        check_applied_chunks("a\nb\n", "@@ -90,1 +90,1 @@\n-a\n+c", "c\nb\n");
     }
 
     #[test]
     fn line_numbers_choose_the_place_of_added_lines() {
-        check("a\nb\nc\n", "@@ -2,0 +3,1 @@\n+x", "a\nb\nx\nc\n");
-        check("a\nb\n", "@@ -0,0 +1,1 @@\n+x", "x\na\nb\n");
-        check("a\n", "@@ -9,0 +10,1 @@\n+x", "a\nx\n");
-        check("a\nb\nc\n", "@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-c\n+d", "a\nx\nb\nd\n");
+        check_applied_chunks("a\nb\nc\n", "@@ -2,0 +3,1 @@\n+x", "a\nb\nx\nc\n");
+        check_applied_chunks("a\nb\n", "@@ -0,0 +1,1 @@\n+x", "x\na\nb\n");
+        check_applied_chunks("a\n", "@@ -9,0 +10,1 @@\n+x", "a\nx\n");
+        check_applied_chunks("a\nb\nc\n", "@@ -1,0 +2 @@\n+x\n@@ -3 +4 @@\n-c\n+d", "a\nx\nb\nd\n");
         let error = apply_chunks("a\nb\nc\n", "@@\n-a\n-b\n+x\n@@ -1,0 +1 @@\n+y").unwrap_err();
         assert!(error.contains("it adds lines at line 2, before the previous chunk"), "{error}");
     }
@@ -337,9 +345,10 @@ mod tests {
     #[test]
     fn a_chunk_that_matches_several_places_is_noted() {
         let ambiguous = |text: &str, chunks: &str| {
-            let files = parse(&format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}")).unwrap();
+            let files =
+                parse_patch(&format!("{BEGIN}\n*** Update File: a\n{chunks}\n{END}")).unwrap();
             let PatchAction::Update { chunks, .. } = &files[0].action else { panic!("{files:?}") };
-            apply(text.as_bytes(), chunks).unwrap().ambiguous.join("|")
+            apply_patch_chunks(text.as_bytes(), chunks).unwrap().ambiguous.join("|")
         };
         let note = "chunk 1 was applied at line 2 of the old file, but also fits at line 5";
         let text = "f\n1\n\nf\n1\n";
@@ -364,11 +373,11 @@ mod tests {
 
     #[test]
     fn patch_adds_lines_at_the_end_or_after_a_header() {
-        check("a\n", "@@\n+b", "a\nb\n");
-        check("a", "@@\n+b", "a\nb\n");
-        check("", "@@\n+b", "b\n");
-        check("a\nb\n", "@@ a\n+x", "a\nx\nb\n");
-        check("a\nb", "@@\n-b\n+c", "a\nc");
+        check_applied_chunks("a\n", "@@\n+b", "a\nb\n");
+        check_applied_chunks("a", "@@\n+b", "a\nb\n");
+        check_applied_chunks("", "@@\n+b", "b\n");
+        check_applied_chunks("a\nb\n", "@@ a\n+x", "a\nx\nb\n");
+        check_applied_chunks("a\nb", "@@\n-b\n+c", "a\nc");
     }
 
     #[test]
@@ -429,21 +438,21 @@ mod tests {
     fn patch_is_parsed_into_file_actions() {
         let text = "\n*** Begin Patch\n*** Add File: n/a.txt\n+one\n+\n+two\n\n*** Delete File: b\n\
                     *** Update File: c\n*** Move to: d\n@@ f\n x\n*** End Patch\n";
-        let files = parse(text).unwrap();
+        let files = parse_patch(text).unwrap();
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["n/a.txt", "b", "c"]);
         assert_eq!(files[0].action, PatchAction::Add("one\n\ntwo\n".to_owned()));
         let PatchAction::Update { move_to, chunks } = &files[2].action else { panic!("{files:?}") };
         assert_eq!((move_to.as_deref(), chunks.len()), (Some("d"), 1));
         let wrapped = format!("apply_patch <<'EOF'\n{}\nEOF", text.trim());
-        assert_eq!(parse(&wrapped).as_ref(), Ok(&files));
+        assert_eq!(parse_patch(&wrapped).as_ref(), Ok(&files));
     }
 
     #[test]
     fn malformed_patch_is_refused_with_the_reason() {
-        let wrong = |inside: &str| parse(&format!("{BEGIN}\n{inside}\n{END}")).unwrap_err();
-        assert_eq!(parse("x"), Err(format!("the first line must be `{BEGIN}`")));
-        assert_eq!(parse(BEGIN), Err(format!("the last line must be `{END}`")));
+        let wrong = |inside: &str| parse_patch(&format!("{BEGIN}\n{inside}\n{END}")).unwrap_err();
+        assert_eq!(parse_patch("x"), Err(format!("the first line must be `{BEGIN}`")));
+        assert_eq!(parse_patch(BEGIN), Err(format!("the last line must be `{END}`")));
         assert_eq!(wrong(""), "the patch changes no file");
         assert!(
             wrong("*** Change File: a").starts_with("line 2 of the patch: '*** Change File: a'")

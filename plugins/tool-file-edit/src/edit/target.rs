@@ -57,15 +57,19 @@ impl EditAnchors<'_> {
 ///
 /// # Errors
 /// An error if `old` has no match, or more than one.
-pub fn find(text: &str, old: &str, anchors: EditAnchors<'_>) -> Result<Range<usize>, MatchFailure> {
-    find_where(text, old, anchors, |_| true)
+pub fn find_single_match(
+    text: &str,
+    old: &str,
+    anchors: EditAnchors<'_>,
+) -> Result<Range<usize>, MatchFailure> {
+    find_single_match_where(text, old, anchors, |_| true)
 }
 
 /// Finds the only match of a text for which `holds` returns true.
 ///
 /// # Errors
-/// The errors of [`find`].
-pub fn find_where(
+/// The errors of [`find_single_match`].
+pub fn find_single_match_where(
     text: &str,
     old: &str,
     anchors: EditAnchors<'_>,
@@ -80,7 +84,9 @@ pub fn find_where(
     match (places.len(), first) {
         (1, Some(start)) => Ok(start..start + old.len()),
         (0, _) | (_, None) => Err(match_failure(text, old, anchors)),
-        (count, Some(_)) => Err(MatchFailure::Ambiguous { count, lines: lines(text, &places) }),
+        (count, Some(_)) => {
+            Err(MatchFailure::Ambiguous { count, lines: line_numbers(text, &places) })
+        }
     }
 }
 
@@ -88,7 +94,7 @@ pub fn find_where(
 ///
 /// # Errors
 /// An error if `old` has no match.
-pub fn find_all(
+pub fn find_all_matches(
     text: &str,
     old: &str,
     anchors: EditAnchors<'_>,
@@ -139,7 +145,7 @@ fn match_failure(text: &str, old: &str, anchors: EditAnchors<'_>) -> MatchFailur
     if places.is_empty() {
         MatchFailure::NotFound
     } else {
-        MatchFailure::NotBetween(lines(text, &places))
+        MatchFailure::NotBetween(line_numbers(text, &places))
     }
 }
 
@@ -156,7 +162,7 @@ fn match_starts<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = usize> 
 }
 
 /// Returns the line numbers of positions.
-fn lines(text: &str, places: &BTreeSet<usize>) -> Vec<usize> {
+fn line_numbers(text: &str, places: &BTreeSet<usize>) -> Vec<usize> {
     let (mut line, mut done) = (1, 0);
     let number = |at: &usize| {
         line += memchr::memchr_iter(b'\n', &text.as_bytes()[done..*at]).count();
@@ -178,34 +184,37 @@ mod tests {
 
     #[test]
     fn unique_text_is_found() {
-        assert_eq!(find(TEXT, "two", EditAnchors::default()), Ok(12..15));
-        assert_eq!(find("", "", EditAnchors::default()), Ok(0..0));
+        assert_eq!(find_single_match(TEXT, "two", EditAnchors::default()), Ok(12..15));
+        assert_eq!(find_single_match("", "", EditAnchors::default()), Ok(0..0));
     }
 
     #[test]
     fn anchors_choose_one_of_several_places() {
-        assert_eq!(find(TEXT, "x = 1", anchors_between("two\n  ", "")), Ok(18..23));
-        assert_eq!(find(TEXT, "x = 1", anchors_between("", "\ntwo")), Ok(6..11));
-        assert_eq!(find(TEXT, "x = 1", anchors_between("  ", "\nthree")), Ok(18..23));
+        assert_eq!(find_single_match(TEXT, "x = 1", anchors_between("two\n  ", "")), Ok(18..23));
+        assert_eq!(find_single_match(TEXT, "x = 1", anchors_between("", "\ntwo")), Ok(6..11));
+        assert_eq!(find_single_match(TEXT, "x = 1", anchors_between("  ", "\nthree")), Ok(18..23));
         // The line end at the seam may be left out.
-        assert_eq!(find(TEXT, "  x = 1", anchors_between("two", "three")), Ok(16..23));
+        assert_eq!(find_single_match(TEXT, "  x = 1", anchors_between("two", "three")), Ok(16..23));
         // Inserts between the anchors.
-        assert_eq!(find(TEXT, "", anchors_between("two\n", "")), Ok(16..16));
-        assert_eq!(find(TEXT, "", anchors_between("one", "  x")), Ok(3..3));
+        assert_eq!(find_single_match(TEXT, "", anchors_between("two\n", "")), Ok(16..16));
+        assert_eq!(find_single_match(TEXT, "", anchors_between("one", "  x")), Ok(3..3));
     }
 
     #[test]
     fn missing_or_ambiguous_text_is_refused() {
         let ambiguous =
             |count, lines: &[usize]| Err(MatchFailure::Ambiguous { count, lines: lines.to_vec() });
-        assert_eq!(find(TEXT, "x = 1", EditAnchors::default()), ambiguous(2, &[2, 4]));
-        assert_eq!(find("aaa", "aa", EditAnchors::default()), ambiguous(2, &[1, 1]));
-        assert_eq!(find(TEXT, "zzz", EditAnchors::default()), Err(MatchFailure::NotFound));
+        assert_eq!(find_single_match(TEXT, "x = 1", EditAnchors::default()), ambiguous(2, &[2, 4]));
+        assert_eq!(find_single_match("aaa", "aa", EditAnchors::default()), ambiguous(2, &[1, 1]));
         assert_eq!(
-            find(TEXT, "x = 1", anchors_between("no", "")),
+            find_single_match(TEXT, "zzz", EditAnchors::default()),
+            Err(MatchFailure::NotFound)
+        );
+        assert_eq!(
+            find_single_match(TEXT, "x = 1", anchors_between("no", "")),
             Err(MatchFailure::NotBetween(vec![2, 4]))
         );
-        assert_eq!(find(TEXT, "", EditAnchors::default()), Err(MatchFailure::Empty));
-        assert_eq!(find(TEXT, "", anchors_between("  x", "")), ambiguous(2, &[2, 4]));
+        assert_eq!(find_single_match(TEXT, "", EditAnchors::default()), Err(MatchFailure::Empty));
+        assert_eq!(find_single_match(TEXT, "", anchors_between("  x", "")), ambiguous(2, &[2, 4]));
     }
 }

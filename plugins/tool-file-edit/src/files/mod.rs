@@ -7,7 +7,7 @@ use jaato_plugin_sdk::files::{
 use jaato_plugin_sdk::prelude::*;
 
 use crate::content::HashedContent;
-use crate::text::kind_of;
+use crate::text::describe_binary_kind;
 
 /// The maximum size of a file that is changed, because it is in memory twice.
 pub const CHANGED_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -51,19 +51,19 @@ pub async fn read_facts(cx: &Reporter, path: &str) -> Result<Option<FileFacts>> 
 ///
 /// # Errors
 /// The errors of [`read_facts`], or an error if the path is not a file or the file is too large.
-pub async fn snapshot(cx: &Reporter, path: &str) -> Result<Option<FileSnapshot>> {
+pub async fn read_snapshot(cx: &Reporter, path: &str) -> Result<Option<FileSnapshot>> {
     let Some(facts) = read_facts(cx, path).await? else { return Ok(None) };
     check_is_file(path, &facts)?;
-    fetch(cx, path, facts).await.map(Some)
+    fetch_contents(cx, path, facts).await.map(Some)
 }
 
 /// Reads a file whose metadata is known.
 ///
 /// # Errors
 /// The errors of [`snapshot`].
-pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<FileSnapshot> {
+pub async fn fetch_contents(cx: &Reporter, path: &str, facts: FileFacts) -> Result<FileSnapshot> {
     if facts.size > CHANGED_BYTES_MAX {
-        return Err(too_large(path, facts.size));
+        return Err(file_too_large_error(path, facts.size));
     }
     let mut bytes = Vec::new();
     if facts.size <= READ_BYTES_MAX {
@@ -81,7 +81,7 @@ pub async fn fetch(cx: &Reporter, path: &str, facts: FileFacts) -> Result<FileSn
     while let Some(piece) = stream.next_piece().await? {
         bytes.extend_from_slice(&piece);
         if bytes.len() as u64 > CHANGED_BYTES_MAX {
-            return Err(too_large(path, bytes.len() as u64));
+            return Err(file_too_large_error(path, bytes.len() as u64));
         }
     }
     Ok(FileSnapshot { facts, bytes: bytes.into() })
@@ -117,12 +117,13 @@ pub async fn check_is_no_link(cx: &Reporter, path: &str) -> Result<()> {
 
 /// Returns the error for a binary file, with its kind and size.
 pub fn not_text_error(path: &str, head: &[u8], size: u64) -> Error {
-    let kind = kind_of(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);
+    let kind =
+        describe_binary_kind(&head[..head.len().min(usize::try_from(HEAD_BYTES).unwrap_or(0))]);
     let text = format!("Not a text file: {path} ({kind}, {size} bytes)");
     Error::new(ErrorKind::InvalidArguments, text)
 }
 
-fn too_large(path: &str, bytes: u64) -> Error {
+fn file_too_large_error(path: &str, bytes: u64) -> Error {
     let text = format!(
         "File too large: {path} has {bytes} bytes, but at most {CHANGED_BYTES_MAX} can be changed"
     );
@@ -149,14 +150,14 @@ pub async fn write_file(
     how: FileWriteMode<'_>,
     permissions: Option<u32>,
 ) -> Result<FileFacts> {
-    if is_large(bytes) {
-        return draft(cx, path, bytes, how, permissions).await?.finish().await;
+    if should_write_as_draft(bytes) {
+        return write_draft(cx, path, bytes, how, permissions).await?.finish().await;
     }
     cx.files().write(write_request(path, how, permissions), bytes).await
 }
 
 /// Returns true if a file is written as a draft.
-pub fn is_large(bytes: &[u8]) -> bool {
+pub fn should_write_as_draft(bytes: &[u8]) -> bool {
     bytes.len() > WRITE_BYTES_MAX
 }
 
@@ -165,7 +166,7 @@ pub fn is_large(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// The errors of [`write_file`].
-pub async fn draft(
+pub async fn write_draft(
     cx: &Reporter,
     path: &str,
     bytes: &[u8],
@@ -192,8 +193,8 @@ fn write_request(path: &str, how: FileWriteMode<'_>, permissions: Option<u32>) -
 ///
 /// # Errors
 /// `conflict` if the file has changed or is missing.
-pub async fn delete(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
-    check_same(cx, path, version).await?;
+pub async fn delete_file(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
+    check_same_version(cx, path, version).await?;
     cx.files().delete(FileDelete { path: path.to_owned(), ..FileDelete::default() }).await
 }
 
@@ -210,13 +211,13 @@ pub enum ExistingTargetPolicy {
 ///
 /// # Errors
 /// `conflict` if the file has changed or is missing, or if the target is in the way.
-pub async fn rename(
+pub async fn rename_file(
     cx: &Reporter,
     (from, to): (&str, &str),
     version: Option<&str>,
     taken: ExistingTargetPolicy,
 ) -> Result<()> {
-    check_same(cx, from, version).await?;
+    check_same_version(cx, from, version).await?;
     if let Some((folder, _)) = to.rsplit_once('/').filter(|(folder, _)| !folder.is_empty()) {
         let make = FolderMake { path: folder.to_owned(), parents: true, ..FolderMake::default() };
         cx.files().make_folder(make).await?;
@@ -226,7 +227,7 @@ pub async fn rename(
     cx.files().rename(FilePair { from, to, overwrite, ..FilePair::default() }).await
 }
 
-async fn check_same(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
+async fn check_same_version(cx: &Reporter, path: &str, version: Option<&str>) -> Result<()> {
     let there = read_facts(cx, path).await?;
     let is_same =
         there.is_some_and(|facts| version.is_none() || facts.version.as_deref() == version);

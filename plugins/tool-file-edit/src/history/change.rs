@@ -149,7 +149,7 @@ pub struct ListedChange {
 /// A file before a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// The ID for [`History::backup`](super::History::backup).
+    /// The ID for [`History::find_backup`](super::History::find_backup).
     pub id: BackupId,
     /// The file's path.
     pub path: FilePath,
@@ -192,13 +192,13 @@ impl RecordedChange {
     }
 
     /// Returns the effect on a path.
-    pub fn step_of(&self, path: &FilePath) -> Option<&FileTransition> {
+    pub fn transition_of(&self, path: &FilePath) -> Option<&FileTransition> {
         self.files.iter().find(|step| step.path == *path)
     }
 
     /// Returns the backup ID of a path, or `None` if no file existed before.
     pub fn backup_of(&self, path: &FilePath) -> Option<BackupId> {
-        let before = self.step_of(path)?.before.as_ref()?;
+        let before = self.transition_of(path)?.before.as_ref()?;
         Some(BackupId::new(self.id, &before.content))
     }
 }

@@ -57,62 +57,65 @@ impl ContentStore {
     /// Stores a content with this digest, unless it is already stored.
     pub fn store_content(&self, bytes: &[u8], id: &ContentId) -> Result<(), HistoryError> {
         check_size(bytes.len() as u64, CONTENT_BYTES_MAX)?;
-        if self.refresh(id, bytes.len() as u64) {
+        if self.touch_if_stored(id, bytes.len() as u64) {
             return Ok(());
         }
-        let mut writer = self.writer()?;
-        writer.append(bytes)?;
+        let mut writer = self.new_content_writer()?;
+        writer.append_bytes(bytes)?;
         writer.rename_into_place(id)
     }
 
-    pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
+    pub fn new_content_writer(&self) -> Result<ContentWriter, HistoryError> {
         ContentWriter::new(&self.folder, CONTENT_BYTES_MAX)
     }
 
     /// Reads a stored content and verifies it.
-    pub fn read(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
-        let path = self.path(id);
+    pub fn read_content(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
+        let path = self.content_path(id);
         let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(HistoryError::NotKept(id.clone()));
             }
-            opened => opened.map_err(HistoryError::io("open", &path))?,
+            opened => opened.map_err(HistoryError::from_io_error("open", &path))?,
         };
         let mut bytes = Vec::new();
         let read = file.take(CONTENT_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(HistoryError::io("read", &path))?;
+        read.map_err(HistoryError::from_io_error("read", &path))?;
         match ContentId::from_bytes(&bytes) == *id {
             true => Ok(bytes),
             false => Err(HistoryError::Damaged(id.clone())),
         }
     }
 
-    pub fn has(&self, id: &ContentId) -> bool {
-        self.path(id).is_file()
+    pub fn has_content(&self, id: &ContentId) -> bool {
+        self.content_path(id).is_file()
     }
 
     /// Removes an unreferenced content. Returns false if it is too young, so that the caller must
     /// try again later.
     pub fn remove_unused(&self, id: &ContentId) -> bool {
-        let path = self.path(id);
-        match is_young(&path) {
+        let path = self.content_path(id);
+        match is_recently_modified(&path) {
             Some(true) => false,
-            // If the removal fails, `sweep` finds the file again.
+            // If the removal fails, `remove_all_unused` finds the file again.
             Some(false) => fs::remove_file(path).map_or(true, |()| true),
             None => true,
         }
     }
 
     /// Removes all unused contents and unfinished files.
-    pub fn sweep(&self, is_used: impl Fn(&ContentId) -> bool) -> Result<(), HistoryError> {
-        for folder in entries(&self.folder)? {
+    pub fn remove_all_unused(
+        &self,
+        is_used: impl Fn(&ContentId) -> bool,
+    ) -> Result<(), HistoryError> {
+        for folder in folder_entries(&self.folder)? {
             if !folder.is_dir() {
-                remove_unfinished(&folder);
+                remove_unfinished_file(&folder);
                 continue;
             }
-            for path in entries(&folder)? {
+            for path in folder_entries(&folder)? {
                 // Unknown files stay.
-                let Some(id) = content_id_of(&folder, &path) else { continue };
+                let Some(id) = content_id_from_path(&folder, &path) else { continue };
                 if !is_used(&id) {
                     // A later sweep finds contents that are too young.
                     let _ = self.remove_unused(&id);
@@ -123,14 +126,16 @@ impl ContentStore {
     }
 
     /// Returns true if the content is already stored, and renews its modification time.
-    fn refresh(&self, id: &ContentId, size: u64) -> bool {
-        let Ok(file) = OpenOptions::new().write(true).open(self.path(id)) else { return false };
+    fn touch_if_stored(&self, id: &ContentId, size: u64) -> bool {
+        let Ok(file) = OpenOptions::new().write(true).open(self.content_path(id)) else {
+            return false;
+        };
         let is_whole = file.metadata().is_ok_and(|facts| facts.len() == size);
         is_whole && file.set_modified(SystemTime::now()).is_ok()
     }
 
-    fn path(&self, id: &ContentId) -> PathBuf {
-        path(&self.folder, id)
+    fn content_path(&self, id: &ContentId) -> PathBuf {
+        stored_content_path(&self.folder, id)
     }
 }
 
@@ -144,7 +149,7 @@ impl ContentWriter {
         let path = folder.join(name);
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        let file = file.map_err(HistoryError::io("write", &path))?;
+        let file = file.map_err(HistoryError::from_io_error("write", &path))?;
         let folder = folder.to_owned();
         Ok(Self { folder, path, file, digest: Sha256::new(), size: 0, bytes_max })
     }
@@ -157,7 +162,7 @@ impl ContentWriter {
         self.size += bytes.len() as u64;
         check_size(self.size, self.bytes_max)?;
         self.digest.update(bytes);
-        self.append(bytes)
+        self.append_bytes(bytes)
     }
 
     /// Stores the written content. Returns its digest and size.
@@ -170,16 +175,16 @@ impl ContentWriter {
         Ok((id, self.size))
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
-        self.file.write_all(bytes).map_err(HistoryError::io("write", &self.path))
+    fn append_bytes(&mut self, bytes: &[u8]) -> Result<(), HistoryError> {
+        self.file.write_all(bytes).map_err(HistoryError::from_io_error("write", &self.path))
     }
 
     fn rename_into_place(&self, id: &ContentId) -> Result<(), HistoryError> {
-        let path = path(&self.folder, id);
+        let path = stored_content_path(&self.folder, id);
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        fs::rename(&self.path, &path).map_err(HistoryError::io("write", &path))
+        fs::rename(&self.path, &path).map_err(HistoryError::from_io_error("write", &path))
     }
 }
 
@@ -235,12 +240,12 @@ impl fmt::Display for ContentId {
 /// Creates a folder that only its owner can access, if it is missing.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(HistoryError::io("make the folder", path))
+    made.map_err(HistoryError::from_io_error("make the folder", path))
 }
 
 /// Lists the entries of a folder. An absent folder has no entries.
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
-    let failed = |error| HistoryError::io("list", folder)(error);
+pub(super) fn folder_entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
+    let failed = |error| HistoryError::from_io_error("list", folder)(error);
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         listed => {
@@ -250,13 +255,13 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, HistoryError> {
     }
 }
 
-fn path(folder: &Path, id: &ContentId) -> PathBuf {
+fn stored_content_path(folder: &Path, id: &ContentId) -> PathBuf {
     let (start, rest) = id.0.split_at(2);
     folder.join(start).join(rest)
 }
 
 /// Returns the digest of a stored content, from the names of its file and folder.
-fn content_id_of(folder: &Path, path: &Path) -> Option<ContentId> {
+fn content_id_from_path(folder: &Path, path: &Path) -> Option<ContentId> {
     let (start, rest) = (folder.file_name()?.to_str()?, path.file_name()?.to_str()?);
     ContentId::try_from(format!("{start}{rest}")).ok()
 }
@@ -269,14 +274,16 @@ fn check_size(bytes: u64, max: u64) -> Result<(), HistoryError> {
 }
 
 /// Returns true if a file was modified recently, or `None` if it does not exist.
-fn is_young(path: &Path) -> Option<bool> {
+fn is_recently_modified(path: &Path) -> Option<bool> {
     let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok()?;
     Some(modified.elapsed().map_or(true, |age| age < UNUSED_TIME_MIN))
 }
 
-fn remove_unfinished(path: &Path) {
+fn remove_unfinished_file(path: &Path) {
     let name = path.file_name().and_then(|name| name.to_str());
-    if name.is_some_and(|name| name.starts_with(NEW_PREFIX)) && is_young(path) == Some(false) {
+    if name.is_some_and(|name| name.starts_with(NEW_PREFIX))
+        && is_recently_modified(path) == Some(false)
+    {
         // If the removal fails, the next sweep finds the file again.
         let _ = fs::remove_file(path);
     }
@@ -286,53 +293,53 @@ fn remove_unfinished(path: &Path) {
 mod tests {
     use super::*;
 
-    fn contents() -> (tempfile::TempDir, ContentStore) {
+    fn empty_content_store() -> (tempfile::TempDir, ContentStore) {
         let folder = tempfile::tempdir().unwrap();
         let contents = ContentStore::new(folder.path().to_owned());
         (folder, contents)
     }
 
-    fn store_content(contents: &ContentStore, bytes: &[u8]) -> ContentId {
+    fn store_and_identify(contents: &ContentStore, bytes: &[u8]) -> ContentId {
         let id = ContentId::from_bytes(bytes);
         contents.store_content(bytes, &id).unwrap();
         id
     }
 
-    fn age(contents: &ContentStore, id: &ContentId) {
-        let file = File::options().write(true).open(contents.path(id)).unwrap();
+    fn make_content_old(contents: &ContentStore, id: &ContentId) {
+        let file = File::options().write(true).open(contents.content_path(id)).unwrap();
         file.set_modified(SystemTime::now() - 2 * UNUSED_TIME_MIN).unwrap();
     }
 
     #[test]
     fn content_is_stored_once_with_private_permissions_and_verified() {
         use std::os::unix::fs::PermissionsExt as _;
-        let (folder, contents) = contents();
-        let id = store_content(&contents, b"password");
-        assert_eq!(store_content(&contents, b"password"), id);
-        assert_eq!(contents.read(&id).unwrap(), b"password");
+        let (folder, contents) = empty_content_store();
+        let id = store_and_identify(&contents, b"password");
+        assert_eq!(store_and_identify(&contents, b"password"), id);
+        assert_eq!(contents.read_content(&id).unwrap(), b"password");
         let path =
             folder.path().join("5e/884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(entries(folder.path()).unwrap().len(), 1, "no other file is left");
+        assert_eq!(folder_entries(folder.path()).unwrap().len(), 1, "no other file is left");
         fs::write(&path, b"passw0rd").unwrap();
-        assert!(matches!(contents.read(&id), Err(HistoryError::Damaged(_))));
+        assert!(matches!(contents.read_content(&id), Err(HistoryError::Damaged(_))));
         fs::remove_file(&path).unwrap();
-        assert!(matches!(contents.read(&id), Err(HistoryError::NotKept(_))));
+        assert!(matches!(contents.read_content(&id), Err(HistoryError::NotKept(_))));
     }
 
     #[test]
     fn truncated_content_file_is_written_again() {
-        let (_folder, contents) = contents();
-        let id = store_content(&contents, b"password");
-        fs::write(contents.path(&id), b"pass").unwrap();
-        store_content(&contents, b"password");
-        assert_eq!(contents.read(&id).unwrap(), b"password");
+        let (_folder, contents) = empty_content_store();
+        let id = store_and_identify(&contents, b"password");
+        fs::write(contents.content_path(&id), b"pass").unwrap();
+        store_and_identify(&contents, b"password");
+        assert_eq!(contents.read_content(&id).unwrap(), b"password");
     }
 
     #[test]
     fn content_written_in_pieces_is_stored_completely_or_not_at_all() {
-        let (folder, contents) = contents();
-        let mut writer = contents.writer().unwrap();
+        let (folder, contents) = empty_content_store();
+        let mut writer = contents.new_content_writer().unwrap();
         writer.write(b"pass").unwrap();
         writer.write(b"word").unwrap();
         let (id, size) = writer.finish().unwrap();
@@ -341,23 +348,27 @@ mod tests {
         writer.write(b"12345678").unwrap();
         assert!(matches!(writer.write(b"9"), Err(HistoryError::TooLarge { bytes: 9, max: 8 })));
         drop(writer);
-        assert_eq!(entries(folder.path()).unwrap().len(), 1, "no other file is left");
+        assert_eq!(folder_entries(folder.path()).unwrap().len(), 1, "no other file is left");
     }
 
     #[test]
     fn unreferenced_old_contents_are_removed() {
-        let (folder, contents) = contents();
+        let (folder, contents) = empty_content_store();
         let [used, old, young] =
-            [b"used", b"old.", b"new."].map(|text| store_content(&contents, text));
+            [b"used", b"old.", b"new."].map(|text| store_and_identify(&contents, text));
         let forgotten = folder.path().join(".new-1-1-1");
         fs::write(&forgotten, b"torn").unwrap();
-        age(&contents, &used);
-        age(&contents, &old);
-        contents.sweep(|id| *id == used).unwrap();
-        assert!(contents.has(&used) && !contents.has(&old) && contents.has(&young));
+        make_content_old(&contents, &used);
+        make_content_old(&contents, &old);
+        contents.remove_all_unused(|id| *id == used).unwrap();
+        assert!(
+            contents.has_content(&used)
+                && !contents.has_content(&old)
+                && contents.has_content(&young)
+        );
         assert!(forgotten.exists(), "a writer may still use it");
-        age(&contents, &used);
-        store_content(&contents, b"used");
+        make_content_old(&contents, &used);
+        store_and_identify(&contents, b"used");
         assert!(!contents.remove_unused(&used), "it was kept again a moment ago");
     }
 

@@ -67,7 +67,10 @@ pub enum HistoryError {
 
 impl HistoryError {
     /// Adds the failed action and the path to a system error.
-    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn from_io_error(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 

@@ -51,20 +51,20 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(absolute: &str, folder: &str, expected: &str, environment: Option<&str>) {
+    fn check_file_path(absolute: &str, folder: &str, expected: &str, environment: Option<&str>) {
         let path = FilePath::new(absolute, folder, "docker");
         assert_eq!((path.as_str(), path.environment.as_deref()), (expected, environment));
     }
 
     #[test]
     fn paths_in_the_working_directory_are_stored_as_relative() {
-        check("/home/ann/a/b.txt", "/home/ann", "a/b.txt", None);
-        check("/srv/a/b.txt", "/srv/", "a/b.txt", None);
-        check("/srvshop/b.txt", "/srv", "/srvshop/b.txt", Some("docker"));
-        check("/etc/b.txt", "/srv", "/etc/b.txt", Some("docker"));
-        check("/b.txt", "/", "b.txt", None);
-        check("/srv", "/srv", "/srv", Some("docker"));
-        check("/srv/", "/srv", "/srv/", Some("docker"));
+        check_file_path("/home/ann/a/b.txt", "/home/ann", "a/b.txt", None);
+        check_file_path("/srv/a/b.txt", "/srv/", "a/b.txt", None);
+        check_file_path("/srvshop/b.txt", "/srv", "/srvshop/b.txt", Some("docker"));
+        check_file_path("/etc/b.txt", "/srv", "/etc/b.txt", Some("docker"));
+        check_file_path("/b.txt", "/", "b.txt", None);
+        check_file_path("/srv", "/srv", "/srv", Some("docker"));
+        check_file_path("/srv/", "/srv", "/srv/", Some("docker"));
     }
 
     #[test]

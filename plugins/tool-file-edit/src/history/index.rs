@@ -38,7 +38,7 @@ pub(super) struct ChangeIndex {
 
 impl ChangeIndex {
     /// Adds a line of the journal. Returns contents that lost their last reference.
-    pub fn add(&mut self, entry: JournalEntry) -> Vec<ContentId> {
+    pub fn add_entry(&mut self, entry: JournalEntry) -> Vec<ContentId> {
         self.lines += 1;
         match entry {
             JournalEntry::Change(change) => {
@@ -63,7 +63,7 @@ impl ChangeIndex {
         ChangeId(self.next.max(after))
     }
 
-    pub fn has(&self, id: ChangeId) -> bool {
+    pub fn has_change(&self, id: ChangeId) -> bool {
         self.places.contains_key(&id)
     }
 
@@ -71,24 +71,25 @@ impl ChangeIndex {
         self.contents.contains_key(content)
     }
 
-    pub fn change(&self, id: ChangeId) -> Option<&RecordedChange> {
+    pub fn find_change(&self, id: ChangeId) -> Option<&RecordedChange> {
         self.changes.get(self.places.get(&id)?)
     }
 
     /// Returns the latest change of a path that can be undone, as a whole.
     pub fn undo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
-        self.timeline(path).undo.last().map(|id| self.step(*id)).transpose()
+        self.timeline(path).undo.last().map(|id| self.undo_step_of_change(*id)).transpose()
     }
 
     /// Returns the latest undo of a path that can be redone, as a whole.
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
-        self.timeline(path).redo.last().map(|id| self.step(*id)).transpose()
+        self.timeline(path).redo.last().map(|id| self.undo_step_of_change(*id)).transpose()
     }
 
     /// Returns the step that undoes a change in all its files, except files at which it was already
     /// undone.
-    pub fn step(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
-        let change = self.change(id).filter(|change| change.outcome == Some(ChangeOutcome::Done));
+    pub fn undo_step_of_change(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
+        let change =
+            self.find_change(id).filter(|change| change.outcome == Some(ChangeOutcome::Done));
         let change = change.ok_or(HistoryError::NoChange(id))?;
         let mut hindrances = Vec::new();
         if change.forgotten > 0 {
@@ -97,11 +98,11 @@ impl ChangeIndex {
         }
         let mut files = Vec::new();
         for step in &change.files {
-            match self.timeline(&step.path).first_before(id) {
+            match self.timeline(&step.path).next_blocking_change(id) {
                 Some(next) if next == id => files.push(step.clone()),
                 None => {}
                 Some(next) => {
-                    let tool = self.change(next).map_or("another call", |it| &*it.tool);
+                    let tool = self.find_change(next).map_or("another call", |it| &*it.tool);
                     let path = &step.path;
                     hindrances.push(format!("{path} was changed again by {tool} (change {next})"));
                 }
@@ -118,11 +119,11 @@ impl ChangeIndex {
     }
 
     /// Returns the latest change that was not undone, of one session or of all sessions.
-    pub fn latest(&self, session: Option<&str>) -> Option<ChangeId> {
+    pub fn latest_change(&self, session: Option<&str>) -> Option<ChangeId> {
         let is_asked =
             |change: &&RecordedChange| session.is_none_or(|session| change.session == session);
         let changes = self.changes.values().rev().filter(is_asked);
-        let mut open = changes.filter(|change| !self.is_taken_back(change));
+        let mut open = changes.filter(|change| !self.is_undone_or_undo(change));
         open.next().map(|change| change.id)
     }
 
@@ -131,11 +132,11 @@ impl ChangeIndex {
         let changes = self.changes.values().rev();
         let is_in = |change: &RecordedChange| sessions.iter().any(|it| it.contains(change));
         let asked = changes.filter(|it| it.at_ms >= at_ms && is_in(it));
-        asked.filter(|change| !self.is_taken_back(change)).map(|change| change.id).collect()
+        asked.filter(|change| !self.is_undone_or_undo(change)).map(|change| change.id).collect()
     }
 
     /// Lists the changes, newest first.
-    pub fn changes(&self) -> impl Iterator<Item = ListedChange> {
+    pub fn list_changes(&self) -> impl Iterator<Item = ListedChange> {
         let is_done = |change: &&RecordedChange| change.outcome == Some(ChangeOutcome::Done);
         self.changes.values().rev().filter(is_done).map(|change| ListedChange {
             id: change.id,
@@ -143,18 +144,18 @@ impl ChangeIndex {
             tool: change.tool.clone(),
             undoes: change.undoes,
             files: change.files.iter().map(|step| step.path.clone()).collect(),
-            is_taken_back: self.is_taken_back(change),
+            is_taken_back: self.is_undone_or_undo(change),
         })
     }
 
     /// Returns true if a change is an undo, or if nothing of it can still be undone.
-    fn is_taken_back(&self, change: &RecordedChange) -> bool {
+    fn is_undone_or_undo(&self, change: &RecordedChange) -> bool {
         let is_open = |step: &FileTransition| self.timeline(&step.path).undo.contains(&change.id);
         change.outcome != Some(ChangeOutcome::Done) || !change.files.iter().any(is_open)
     }
 
     /// Lists the backups of one path or of all paths, newest first.
-    pub fn backups(&self, path: Option<&FilePath>) -> Vec<Backup> {
+    pub fn list_backups(&self, path: Option<&FilePath>) -> Vec<Backup> {
         let mut backups = Vec::new();
         let mut newer: HashMap<&FilePath, &ContentId> = HashMap::new();
         let places: Box<dyn Iterator<Item = &u64>> = match path {
@@ -169,15 +170,19 @@ impl ChangeIndex {
                 if newer.insert(&step.path, &file.content) == Some(&file.content) {
                     continue;
                 }
-                backups.extend(backup(change, step));
+                backups.extend(backup_of_transition(change, step));
             }
         }
         backups
     }
 
-    pub fn backup(&self, id: &BackupId) -> Option<Backup> {
-        let change = self.change(id.change())?;
-        change.files.iter().filter_map(|step| backup(change, step)).find(|backup| backup.id == *id)
+    pub fn find_backup(&self, id: &BackupId) -> Option<Backup> {
+        let change = self.find_change(id.change())?;
+        change
+            .files
+            .iter()
+            .filter_map(|step| backup_of_transition(change, step))
+            .find(|backup| backup.id == *id)
     }
 
     /// Returns the steps beyond the limit per file: first those that can be neither undone nor
@@ -192,7 +197,7 @@ impl ChangeIndex {
             }
             let line = self.timeline(&path);
             let (needed, free): (Vec<_>, Vec<_>) =
-                changes.into_iter().partition(|id| line.needs(*id));
+                changes.into_iter().partition(|id| line.can_undo_or_redo(*id));
             let forgotten = free.into_iter().chain(needed).take(excess);
             steps.extend(forgotten.map(|id| (id, path.clone())));
         }
@@ -200,7 +205,7 @@ impl ChangeIndex {
     }
 
     /// Records the paths at which a change undoes the latest change or the latest undo.
-    pub fn note_undone(&self, change: &mut RecordedChange) {
+    pub fn record_undone_paths(&self, change: &mut RecordedChange) {
         let Some(undoes) = change.undoes else { return };
         for step in &change.files {
             let line = self.timeline(&step.path);
@@ -238,19 +243,19 @@ impl ChangeIndex {
     }
 
     /// Returns true if most lines of the journal are about forgotten changes.
-    pub fn is_sparse(&self) -> bool {
+    pub fn has_mostly_forgotten_changes(&self) -> bool {
         self.lines > LINES_SPARE + 2 * self.changes.len()
     }
 
     /// Returns equivalent journal lines.
-    pub fn entries(&self) -> Vec<JournalEntry> {
+    pub fn journal_entries(&self) -> Vec<JournalEntry> {
         let changes = self.changes.values().cloned().map(JournalEntry::Change);
         std::iter::once(JournalEntry::Next(ChangeId(self.next))).chain(changes).collect()
     }
 
     fn add_change(&mut self, change: RecordedChange) {
         // A process was killed after it wrote the line and before it removed the pending file.
-        if self.has(change.id) {
+        if self.has_change(change.id) {
             return;
         }
         let place = self.next_place;
@@ -289,10 +294,10 @@ impl ChangeIndex {
                 places.remove();
             }
         }
-        Some(step.before.and_then(|kept| self.drop_content(kept.content)))
+        Some(step.before.and_then(|kept| self.drop_content_reference(kept.content)))
     }
 
-    fn drop_content(&mut self, content: ContentId) -> Option<ContentId> {
+    fn drop_content_reference(&mut self, content: ContentId) -> Option<ContentId> {
         let Slot::Occupied(mut slot) = self.contents.entry(content) else { return None };
         slot.get_mut().0 -= 1;
         if slot.get().0 > 0 {
@@ -314,7 +319,7 @@ impl ChangeIndex {
     }
 }
 
-fn backup(change: &RecordedChange, step: &FileTransition) -> Option<Backup> {
+fn backup_of_transition(change: &RecordedChange, step: &FileTransition) -> Option<Backup> {
     let file = step.before.clone()?;
     let id = BackupId::new(change.id, &file.content);
     let (tool, session) = (change.tool.clone(), change.session.clone());

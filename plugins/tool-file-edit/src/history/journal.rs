@@ -56,9 +56,10 @@ impl ChangeJournal {
 
     /// Reads the lines added since the last call.
     pub fn read_update(&mut self) -> Result<JournalUpdate, HistoryError> {
-        let mut news = JournalUpdate { is_anew: self.reopen()?, ..JournalUpdate::default() };
+        let mut news =
+            JournalUpdate { is_anew: self.reopen_if_replaced()?, ..JournalUpdate::default() };
         let Some(file) = &self.file else { return Ok(news) };
-        let failed = |error| HistoryError::io("read", &self.path)(error);
+        let failed = |error| HistoryError::from_io_error("read", &self.path)(error);
         let length = file.metadata().map_err(failed)?.len();
         if length == self.offset {
             return Ok(news);
@@ -79,13 +80,14 @@ impl ChangeJournal {
     }
 
     /// Appends a line. On failure, the journal stays as it was.
-    pub fn append(&mut self, entry: &JournalEntry) -> Result<(), HistoryError> {
+    pub fn append_entry(&mut self, entry: &JournalEntry) -> Result<(), HistoryError> {
         if self.file.is_none() {
-            self.file =
-                Some(self.options().create(true).open(&self.path).map_err(self.journal_error())?);
+            self.file = Some(
+                self.open_options().create(true).open(&self.path).map_err(self.journal_error())?,
+            );
         }
         let Some(file) = &self.file else { return Ok(()) };
-        let is_torn = ends_torn(file, self.offset).map_err(self.journal_error())?;
+        let is_torn = has_torn_end(file, self.offset).map_err(self.journal_error())?;
         let line = format_entry_line(entry, if is_torn { b"\n" } else { b"" });
         if let Err(error) = (&mut &*file).write_all(&line) {
             // If truncating fails, a torn line remains, which readers skip.
@@ -97,7 +99,7 @@ impl ChangeJournal {
     }
 
     /// Replaces all lines.
-    pub fn rewrite(&mut self, entries: &[JournalEntry]) -> Result<(), HistoryError> {
+    pub fn rewrite_entries(&mut self, entries: &[JournalEntry]) -> Result<(), HistoryError> {
         let beside = self.path.with_extension("new");
         let text: Vec<u8> =
             entries.iter().flat_map(|entry| format_entry_line(entry, b"")).collect();
@@ -108,14 +110,14 @@ impl ChangeJournal {
             fs::rename(&beside, &self.path)
         };
         write().map_err(self.journal_error())?;
-        self.file = Some(self.options().open(&self.path).map_err(self.journal_error())?);
+        self.file = Some(self.open_options().open(&self.path).map_err(self.journal_error())?);
         self.offset = text.len() as u64;
         Ok(())
     }
 
     /// Opens the file if it is not the one that was read.
-    fn reopen(&mut self) -> Result<bool, HistoryError> {
-        let now = match self.options().open(&self.path) {
+    fn reopen_if_replaced(&mut self) -> Result<bool, HistoryError> {
+        let now = match self.open_options().open(&self.path) {
             Ok(now) => Some(now),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(self.journal_error()(error)),
@@ -135,14 +137,14 @@ impl ChangeJournal {
         Ok(!is_same)
     }
 
-    fn options(&self) -> OpenOptions {
+    fn open_options(&self) -> OpenOptions {
         let mut options = OpenOptions::new();
         options.read(true).append(true).mode(0o600);
         options
     }
 
     fn journal_error(&self) -> impl FnOnce(io::Error) -> HistoryError {
-        HistoryError::io("write", &self.path)
+        HistoryError::from_io_error("write", &self.path)
     }
 }
 
@@ -154,7 +156,7 @@ fn format_entry_line(entry: &JournalEntry, before: &[u8]) -> Vec<u8> {
     line
 }
 
-fn ends_torn(file: &File, length: u64) -> io::Result<bool> {
+fn has_torn_end(file: &File, length: u64) -> io::Result<bool> {
     let Some(last) = length.checked_sub(1) else { return Ok(false) };
     let mut byte = [0];
     file.read_exact_at(&mut byte, last)?;
@@ -191,7 +193,7 @@ mod tests {
         (is_anew, entries.into_iter().map(number).collect(), damaged)
     }
 
-    fn two() -> (tempfile::TempDir, ChangeJournal, ChangeJournal) {
+    fn journals_on_same_file() -> (tempfile::TempDir, ChangeJournal, ChangeJournal) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         (folder, ChangeJournal::new(path.clone()), ChangeJournal::new(path))
@@ -199,43 +201,43 @@ mod tests {
 
     #[test]
     fn journal_reader_sees_lines_of_other_writers() {
-        let (_folder, mut one, mut other) = two();
+        let (_folder, mut one, mut other) = journals_on_same_file();
         assert_eq!(read_journal(&mut one), (false, vec![], 0));
-        one.append(&next_entry(1)).unwrap();
+        one.append_entry(&next_entry(1)).unwrap();
         assert_eq!(
             read_journal(&mut one),
             (false, vec![], 0),
             "a journal does not return its own lines"
         );
         assert_eq!(read_journal(&mut other), (true, vec![1], 0));
-        other.append(&next_entry(2)).unwrap();
+        other.append_entry(&next_entry(2)).unwrap();
         assert_eq!(read_journal(&mut one), (false, vec![2], 0));
         assert_eq!(read_journal(&mut one), (false, vec![], 0));
     }
 
     #[test]
     fn a_journal_that_is_rewritten_is_read_from_its_beginning() {
-        let (folder, mut one, mut other) = two();
-        one.append(&next_entry(1)).unwrap();
+        let (folder, mut one, mut other) = journals_on_same_file();
+        one.append_entry(&next_entry(1)).unwrap();
         assert_eq!(read_journal(&mut other), (true, vec![1], 0));
-        one.rewrite(&[next_entry(3), next_entry(4)]).unwrap();
+        one.rewrite_entries(&[next_entry(3), next_entry(4)]).unwrap();
         assert_eq!(read_journal(&mut one), (false, vec![], 0));
         assert_eq!(read_journal(&mut other), (true, vec![3, 4], 0));
         fs::remove_file(folder.path().join("journal.jsonl")).unwrap();
         assert_eq!(read_journal(&mut other), (true, vec![], 0));
-        other.append(&next_entry(5)).unwrap();
+        other.append_entry(&next_entry(5)).unwrap();
         assert_eq!(read_journal(&mut one), (true, vec![5], 0));
     }
 
     #[test]
     fn damaged_journal_line_affects_no_other_line() {
-        let (folder, mut one, mut other) = two();
+        let (folder, mut one, mut other) = journals_on_same_file();
         let path = folder.path().join("journal.jsonl");
         fs::write(&path, b"{\"next\":1}\n{\"next\":\xff}\n{\"new\":1}\n{\"next\":2}\n{\"nex")
             .unwrap();
         assert_eq!(read_journal(&mut one), (true, vec![1, 2], 3));
-        one.append(&next_entry(3)).unwrap();
-        one.append(&next_entry(4)).unwrap();
+        one.append_entry(&next_entry(3)).unwrap();
+        one.append_entry(&next_entry(4)).unwrap();
         assert_eq!(read_journal(&mut one), (false, vec![], 0));
         assert_eq!(read_journal(&mut other), (true, vec![1, 2, 3, 4], 3));
         assert!(fs::read(&path).unwrap().ends_with(b"{\"nex\n{\"next\":3}\n{\"next\":4}\n"));

@@ -33,22 +33,24 @@ impl Drop for FileLock {
 }
 
 /// Locks a file and creates it if it is missing.
-pub fn lock(path: &Path) -> Result<FileLock, HistoryError> {
+pub fn lock_file(path: &Path) -> Result<FileLock, HistoryError> {
     // Opening a named pipe would block until another process reads it.
     if path.metadata().is_ok_and(|found| !found.is_file()) {
         let odd = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-        return Err(HistoryError::io("open", path)(odd));
+        return Err(HistoryError::from_io_error("open", path)(odd));
     }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
-    let file = file.map_err(HistoryError::io("open", path))?;
+    let file = file.map_err(HistoryError::from_io_error("open", path))?;
     let begin = Instant::now();
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(FileLock(file)),
             Err(TryLockError::WouldBlock) if begin.elapsed() < WAIT_MAX => std::thread::sleep(POLL),
             Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(HistoryError::io("lock", path)(error)),
+            Err(TryLockError::Error(error)) => {
+                return Err(HistoryError::from_io_error("lock", path)(error));
+            }
         }
     }
 }

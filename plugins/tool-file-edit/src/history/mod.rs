@@ -5,7 +5,7 @@
 //! by their digest ([`ContentStore`]). While a change is being applied, its record is a file in
 //! `pending/`, which the process holds locked. A finished change is a line of `journal.jsonl`. If a
 //! process dies, its unlocked file remains, with everything needed to roll the change back
-//! ([`History::unfinished`], [`plan_recovery`]).
+//! ([`History::take_unfinished_changes`], [`plan_recovery`]).
 //!
 //! The module uses blocking files on the host's side, and is independent of tools and of the
 //! changed files' environment. It does not sync files to disk: a killed process loses nothing that

@@ -97,15 +97,15 @@ fn transition_side(step: &FileTransition, found: &CurrentContent) -> TransitionS
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{change, edit};
+    use super::super::tests::{done_change, transition};
     use super::*;
 
     /// Checks the recovery of files that change from `0` to `1`. Each character of `found` is the
     /// content of one file, and `-` means that it is missing.
     #[track_caller]
-    fn check(found: &str, expected: (bool, &[usize], &[usize])) {
+    fn check_recovery(found: &str, expected: (bool, &[usize], &[usize])) {
         let names: Vec<_> = (0..found.len()).map(|number| format!("{number}.txt")).collect();
-        let files = names.iter().map(|name| edit(name, Some("0"), Some("1"))).collect();
+        let files = names.iter().map(|name| transition(name, Some("0"), Some("1"))).collect();
         let state = |found: char| match found {
             '-' => CurrentContent::Nothing,
             '?' => CurrentContent::Other,
@@ -116,39 +116,39 @@ mod tests {
         let (is_done, restore, left_alone) = expected;
         let (restore, left_alone) = (restore.to_vec(), left_alone.to_vec());
         assert_eq!(
-            plan_recovery(&change(1, files), &found, "local"),
+            plan_recovery(&done_change(1, files), &found, "local"),
             RecoveryPlan { is_elsewhere: false, is_done, restore, left_alone }
         );
     }
 
     #[test]
     fn interrupted_change_is_kept_if_complete_or_rolled_back() {
-        check("1", (true, &[], &[]));
-        check("0", (false, &[], &[]));
-        check("111", (true, &[], &[]));
-        check("000", (false, &[], &[]));
-        check("100", (false, &[0], &[]));
-        check("110", (false, &[1, 0], &[]));
-        check("101", (false, &[2, 0], &[]));
-        check("~", (false, &[0], &[]));
-        check("1~", (false, &[1, 0], &[]));
+        check_recovery("1", (true, &[], &[]));
+        check_recovery("0", (false, &[], &[]));
+        check_recovery("111", (true, &[], &[]));
+        check_recovery("000", (false, &[], &[]));
+        check_recovery("100", (false, &[0], &[]));
+        check_recovery("110", (false, &[1, 0], &[]));
+        check_recovery("101", (false, &[2, 0], &[]));
+        check_recovery("~", (false, &[0], &[]));
+        check_recovery("1~", (false, &[1, 0], &[]));
     }
 
     #[test]
     fn recovery_leaves_files_changed_by_others_alone() {
-        check("2", (false, &[], &[0]));
-        check("-", (false, &[], &[0]));
-        check("1?1", (true, &[], &[1]));
-        check("112", (true, &[], &[2]));
-        check("120", (false, &[0], &[1]));
-        check("02", (false, &[], &[1]));
-        check("22", (false, &[], &[0, 1]));
+        check_recovery("2", (false, &[], &[0]));
+        check_recovery("-", (false, &[], &[0]));
+        check_recovery("1?1", (true, &[], &[1]));
+        check_recovery("112", (true, &[], &[2]));
+        check_recovery("120", (false, &[0], &[1]));
+        check_recovery("02", (false, &[], &[1]));
+        check_recovery("22", (false, &[], &[0, 1]));
     }
 
     #[test]
     fn recovery_detects_created_and_deleted_files_by_absence() {
-        let files = vec![edit("new", None, Some("1")), edit("gone", Some("0"), None)];
-        let change = change(1, files);
+        let files = vec![transition("new", None, Some("1")), transition("gone", Some("0"), None)];
+        let change = done_change(1, files);
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         let plan = |found: [CurrentContent; 2]| plan_recovery(&change, &found, "local");
         assert!(plan([text("1"), CurrentContent::Nothing]).is_done);
@@ -159,8 +159,11 @@ mod tests {
 
     #[test]
     fn unchanged_content_does_not_affect_recovery() {
-        let files = vec![edit("mode", Some("0"), Some("0")), edit("text", Some("0"), Some("1"))];
-        let change = change(1, files);
+        let files = vec![
+            transition("mode", Some("0"), Some("0")),
+            transition("text", Some("0"), Some("1")),
+        ];
+        let change = done_change(1, files);
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
         assert!(plan_recovery(&change, &[text("0"), text("1")], "local").is_done);
         assert_eq!(
@@ -172,17 +175,19 @@ mod tests {
     #[test]
     fn change_of_another_environment_is_recovered_only_if_its_files_are_visible() {
         let text = |text: &str| CurrentContent::Content(ContentId::from_bytes(text.as_bytes()));
-        let shared =
-            change(1, vec![edit("a", Some("0"), Some("1")), edit("b", Some("0"), Some("1"))]);
+        let shared = done_change(
+            1,
+            vec![transition("a", Some("0"), Some("1")), transition("b", Some("0"), Some("1"))],
+        );
         let plan =
             |change: &RecordedChange, found| plan_recovery(change, &[found, text("0")], "docker");
         assert_eq!(plan(&shared, text("1")).restore, [0]);
         assert!(plan(&shared, text("0")).is_elsewhere, "the owner of these files is unknown");
         let outside = FileTransition {
             path: super::super::FilePath::new("/etc/b", "/srv", "local"),
-            ..edit("b", Some("0"), Some("1"))
+            ..transition("b", Some("0"), Some("1"))
         };
-        let own = change(1, vec![edit("a", Some("0"), Some("1")), outside]);
+        let own = done_change(1, vec![transition("a", Some("0"), Some("1")), outside]);
         assert!(plan(&own, text("1")).is_elsewhere);
     }
 }

@@ -10,7 +10,7 @@ use super::change::FILES_PER_CHANGE_MAX;
 use super::contents::{ContentStore, ContentWriter, make_folder};
 use super::index::ChangeIndex;
 use super::journal::{ChangeJournal, JournalEntry};
-use super::lock::lock;
+use super::lock::lock_file;
 use super::pending::{self, AbandonedChange};
 use super::{
     Backup, BackupId, ChangeId, ContentId, FilePath, HistoryError, HistoryLimits, ListedChange,
@@ -68,7 +68,7 @@ impl History {
     /// `Io` if the disk is full, or `TooLarge`.
     pub fn store_content(&self, bytes: &[u8]) -> Result<ContentId, HistoryError> {
         let id = ContentId::from_bytes(bytes);
-        self.keep_as(&id, bytes)?;
+        self.store_content_as(&id, bytes)?;
         Ok(id)
     }
 
@@ -76,7 +76,7 @@ impl History {
     ///
     /// # Errors
     /// The errors of [`History::store_content`].
-    pub fn keep_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
+    pub fn store_content_as(&self, id: &ContentId, bytes: &[u8]) -> Result<(), HistoryError> {
         self.0.contents.store_content(bytes, id)
     }
 
@@ -84,16 +84,16 @@ impl History {
     ///
     /// # Errors
     /// `Io` if the disk is full.
-    pub fn writer(&self) -> Result<ContentWriter, HistoryError> {
-        self.0.contents.writer()
+    pub fn content_writer(&self) -> Result<ContentWriter, HistoryError> {
+        self.0.contents.new_content_writer()
     }
 
     /// Reads a stored content and verifies it.
     ///
     /// # Errors
     /// `NotKept`, `Damaged`, or `Io`.
-    pub fn contents(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
-        self.0.contents.read(id)
+    pub fn read_content(&self, id: &ContentId) -> Result<Vec<u8>, HistoryError> {
+        self.0.contents.read_content(id)
     }
 
     /// Records a change before it is applied. All replaced content must be stored.
@@ -113,19 +113,19 @@ impl History {
         }
         self.with_locked_history(|state| {
             for kept in new.files.iter().filter_map(|step| step.before.as_ref()) {
-                if !self.0.contents.has(&kept.content) {
+                if !self.0.contents.has_content(&kept.content) {
                     return Err(HistoryError::NotKept(kept.content.clone()));
                 }
             }
-            let ids = pending::list(&self.0.pending)?;
+            let ids = pending::list_pending_ids(&self.0.pending)?;
             for id in &ids {
-                if let Some(path) = pending::path_in_use(&self.0.pending, *id, &new.files)? {
+                if let Some(path) = pending::find_path_in_use(&self.0.pending, *id, &new.files)? {
                     return Err(HistoryError::InUse(path));
                 }
             }
             let id = state.index.next_id(&ids);
             let change = RecordedChange::new(id, now_ms(), new);
-            let file = pending::write(&self.0.pending, &change)?;
+            let file = pending::write_pending_file(&self.0.pending, &change)?;
             Ok(PendingChange::new(self.clone(), change, file))
         })
     }
@@ -135,26 +135,26 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn unfinished(&self) -> Result<Vec<PendingChange>, HistoryError> {
+    pub fn take_unfinished_changes(&self) -> Result<Vec<PendingChange>, HistoryError> {
         // Skips the lock if nothing is pending, because this runs before each call.
-        if pending::list(&self.0.pending)?.is_empty() {
+        if pending::list_pending_ids(&self.0.pending)?.is_empty() {
             return Ok(Vec::new());
         }
         self.with_locked_history(|state| {
             let mut taken_over = Vec::new();
-            for id in pending::list(&self.0.pending)? {
-                match pending::take_over(&self.0.pending, id)? {
+            for id in pending::list_pending_ids(&self.0.pending)? {
+                match pending::take_over_change(&self.0.pending, id)? {
                     None => {}
-                    Some(AbandonedChange::Change(change, file)) if !state.index.has(id) => {
+                    Some(AbandonedChange::Change(change, file)) if !state.index.has_change(id) => {
                         taken_over.push(PendingChange::new(self.clone(), *change, file));
                     }
                     // The journal already has the change, because its process died before it
                     // removed this file.
                     Some(AbandonedChange::Change(..) | AbandonedChange::Torn) => {
-                        pending::remove(&self.0.pending, id)?;
+                        pending::remove_pending_file(&self.0.pending, id)?;
                     }
                     Some(AbandonedChange::Damaged) => {
-                        pending::remove(&self.0.pending, id)?;
+                        pending::remove_pending_file(&self.0.pending, id)?;
                         state.damaged += 1;
                     }
                 }
@@ -183,16 +183,16 @@ impl History {
     ///
     /// # Errors
     /// `NoChange`, `TakenBack`, or the errors of [`History::undo_step`].
-    pub fn step(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
-        self.with_locked_history(|state| state.index.step(id))
+    pub fn undo_step_of_change(&self, id: ChangeId) -> Result<UndoStep, HistoryError> {
+        self.with_locked_history(|state| state.index.undo_step_of_change(id))
     }
 
     /// Returns the latest change that was not undone, of one session or of all sessions.
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn latest(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.latest(session)))
+    pub fn latest_change(&self, session: Option<&str>) -> Result<Option<ChangeId>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.latest_change(session)))
     }
 
     /// Lists the changes of sessions since a time that were not undone, newest first.
@@ -211,24 +211,24 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn changes(&self, max: usize) -> Result<Vec<ListedChange>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.changes().take(max).collect()))
+    pub fn list_changes(&self, max: usize) -> Result<Vec<ListedChange>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.list_changes().take(max).collect()))
     }
 
     /// Lists the backups of one path or of all paths, newest first.
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn backups(&self, path: Option<&FilePath>) -> Result<Vec<Backup>, HistoryError> {
-        self.with_locked_history(|state| Ok(state.index.backups(path)))
+    pub fn list_backups(&self, path: Option<&FilePath>) -> Result<Vec<Backup>, HistoryError> {
+        self.with_locked_history(|state| Ok(state.index.list_backups(path)))
     }
 
     /// Finds a backup.
     ///
     /// # Errors
     /// `NoBackup`, `Io`, or `Busy`.
-    pub fn backup(&self, id: &BackupId) -> Result<Backup, HistoryError> {
-        let found = self.with_locked_history(|state| Ok(state.index.backup(id)))?;
+    pub fn find_backup(&self, id: &BackupId) -> Result<Backup, HistoryError> {
+        let found = self.with_locked_history(|state| Ok(state.index.find_backup(id)))?;
         found.ok_or_else(|| HistoryError::NoBackup(id.clone()))
     }
 
@@ -237,18 +237,18 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`. The next call removes the remaining changes.
-    pub fn prune(&self, bounds: &HistoryLimits) -> Result<(), HistoryError> {
+    pub fn prune_history(&self, bounds: &HistoryLimits) -> Result<(), HistoryError> {
         self.with_locked_history(|state| {
             let of_files = state.index.changes_over_file_limit(bounds.changes_per_file);
             state.remove_steps(of_files)?;
             let oldest = state.index.changes_over_total_limits(bounds);
             state.remove_steps(oldest)?;
-            if state.index.is_sparse() {
-                let entries = state.index.entries();
-                state.journal.rewrite(&entries)?;
+            if state.index.has_mostly_forgotten_changes() {
+                let entries = state.index.journal_entries();
+                state.journal.rewrite_entries(&entries)?;
                 state.index.lines = entries.len();
             }
-            match self.take_sweep() {
+            match self.start_sweep_if_due() {
                 false if state.unused.is_empty() => Ok(()),
                 is_sweep_due => self.remove_unused(state, is_sweep_due),
             }
@@ -259,7 +259,7 @@ impl History {
     ///
     /// # Errors
     /// `Io` or `Busy`.
-    pub fn take_damaged(&self) -> Result<usize, HistoryError> {
+    pub fn take_damaged_count(&self) -> Result<usize, HistoryError> {
         let take = |state: &mut State| std::mem::take(&mut state.damaged);
         {
             let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,36 +273,38 @@ impl History {
     }
 
     /// Records the outcome of a change and removes its pending file.
-    pub(super) fn end(&self, mut change: RecordedChange) -> Result<(), HistoryError> {
+    pub(super) fn record_outcome(&self, mut change: RecordedChange) -> Result<(), HistoryError> {
         self.with_locked_history(|state| {
             let id = change.id;
-            state.index.note_undone(&mut change);
-            state.append(JournalEntry::Change(change))?;
+            state.index.record_undone_paths(&mut change);
+            state.append_entry(JournalEntry::Change(change))?;
             // If the removal fails, a later process removes the file, because the journal has the
             // change.
-            let _ = pending::remove(&self.0.pending, id);
+            let _ = pending::remove_pending_file(&self.0.pending, id);
             Ok(())
         })
     }
 
     fn remove_unused(&self, state: &mut State, is_sweep_due: bool) -> Result<(), HistoryError> {
-        let ids = pending::list(&self.0.pending)?;
-        let changes: Vec<_> =
-            ids.iter().filter_map(|id| pending::read(&self.0.pending, *id)).collect();
+        let ids = pending::list_pending_ids(&self.0.pending)?;
+        let changes: Vec<_> = ids
+            .iter()
+            .filter_map(|id| pending::read_pending_change(&self.0.pending, *id))
+            .collect();
         let before =
             changes.iter().flat_map(|change| &change.files).filter_map(|step| step.before.as_ref());
         let pending: Vec<_> = before.map(|kept| &kept.content).collect();
         let is_used = |id: &ContentId| state.index.uses_content(id) || pending.contains(&id);
         state.unused.retain(|id| !is_used(id) && !self.0.contents.remove_unused(id));
         if is_sweep_due {
-            self.0.contents.sweep(is_used)?;
+            self.0.contents.remove_all_unused(is_used)?;
         }
         Ok(())
     }
 
     /// Returns true if a sweep is due, and marks it as done. Setting the clock back causes at most
     /// one additional sweep.
-    fn take_sweep(&self) -> bool {
+    fn start_sweep_if_due(&self) -> bool {
         let path = self.0.folder.join("swept");
         let swept = fs::metadata(&path).and_then(|facts| facts.modified());
         let is_fresh = swept.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SWEEP_INTERVAL));
@@ -319,7 +321,7 @@ impl History {
         work: impl FnOnce(&mut State) -> Result<T, HistoryError>,
     ) -> Result<T, HistoryError> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let _lock = lock(&self.0.folder.join("journal.lock"))?;
+        let _lock = lock_file(&self.0.folder.join("journal.lock"))?;
         state.read_journal_update()?;
         work(&mut state)
     }
@@ -335,7 +337,7 @@ impl State {
         self.damaged += news.damaged;
         self.index.lines += news.damaged;
         for entry in news.entries {
-            self.unused.extend(self.index.add(entry));
+            self.unused.extend(self.index.add_entry(entry));
         }
         Ok(())
     }
@@ -343,13 +345,13 @@ impl State {
     fn remove_steps(&mut self, steps: Vec<(ChangeId, FilePath)>) -> Result<(), HistoryError> {
         match steps.is_empty() {
             true => Ok(()),
-            false => self.append(JournalEntry::Forget(steps)),
+            false => self.append_entry(JournalEntry::Forget(steps)),
         }
     }
 
-    fn append(&mut self, entry: JournalEntry) -> Result<(), HistoryError> {
-        self.journal.append(&entry)?;
-        self.unused.extend(self.index.add(entry));
+    fn append_entry(&mut self, entry: JournalEntry) -> Result<(), HistoryError> {
+        self.journal.append_entry(&entry)?;
+        self.unused.extend(self.index.add_entry(entry));
         Ok(())
     }
 }

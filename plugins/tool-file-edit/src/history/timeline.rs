@@ -54,32 +54,32 @@ impl UndoTimeline {
 
     /// Returns the change that must be undone or redone first: `id` itself if it is next. Returns
     /// `None` for a change that was undone.
-    pub fn first_before(&self, id: ChangeId) -> Option<ChangeId> {
+    pub fn next_blocking_change(&self, id: ChangeId) -> Option<ChangeId> {
         let lines = [&self.undo, &self.redo];
         lines.into_iter().find(|line| line.contains(&id))?.last().copied()
     }
 
     /// Returns true if a change can still be undone or redone.
-    pub fn needs(&self, id: ChangeId) -> bool {
+    pub fn can_undo_or_redo(&self, id: ChangeId) -> bool {
         self.undo.contains(&id) || self.redo.contains(&id)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{change, path};
+    use super::super::tests::{done_change, file_path};
     use super::*;
 
     /// Checks changes of one file: `1`, `4u3` for a change that undoes the third, `5r4` for one
     /// that undoes that undo.
     #[track_caller]
-    fn check(changes: &str, undo: &[u64], redo: &[u64]) {
+    fn check_timeline(changes: &str, undo: &[u64], redo: &[u64]) {
         let parse = |text: &str| {
             let id = |text: &str| text.parse().unwrap();
-            let changed = |id| change(id, Vec::new());
+            let changed = |id| done_change(id, Vec::new());
             let (undone, redone) = (text.split_once('u'), text.split_once('r'));
             let undoes = undone.or(redone).map(|(_, undoes)| ChangeId(id(undoes)));
-            let at = |is_it: bool| if is_it { vec![path("a")] } else { Vec::new() };
+            let at = |is_it: bool| if is_it { vec![file_path("a")] } else { Vec::new() };
             let number = id(undone.or(redone).map_or(text, |(number, _)| number));
             let (undone, redone) = (at(undone.is_some()), at(redone.is_some()));
             RecordedChange { undoes, undone, redone, ..changed(number) }
@@ -88,24 +88,24 @@ mod tests {
             changes.split(' ').filter(|text| !text.is_empty()).map(parse).collect();
         let ids = |numbers: &[u64]| numbers.iter().copied().map(ChangeId).collect();
         let expected = UndoTimeline { undo: ids(undo), redo: ids(redo) };
-        assert_eq!(UndoTimeline::from_changes(changes.iter(), &path("a")), expected);
+        assert_eq!(UndoTimeline::from_changes(changes.iter(), &file_path("a")), expected);
     }
 
     #[test]
     fn undo_walks_back_and_redo_walks_forth() {
-        check("", &[], &[]);
-        check("1 2 3", &[1, 2, 3], &[]);
-        check("1 2 3 4u3", &[1, 2], &[4]);
-        check("1 2 3 4u3 5u2 6u1", &[], &[4, 5, 6]);
-        check("1 2 3 4u3 5u2 6r5", &[1, 6], &[4]);
-        check("1 2 3 4u3 5u2 6r5 7r4", &[1, 6, 7], &[]);
-        check("1 2 3 4u3 5u2 6r5 7u6", &[1], &[4, 7]);
+        check_timeline("", &[], &[]);
+        check_timeline("1 2 3", &[1, 2, 3], &[]);
+        check_timeline("1 2 3 4u3", &[1, 2], &[4]);
+        check_timeline("1 2 3 4u3 5u2 6u1", &[], &[4, 5, 6]);
+        check_timeline("1 2 3 4u3 5u2 6r5", &[1, 6], &[4]);
+        check_timeline("1 2 3 4u3 5u2 6r5 7r4", &[1, 6, 7], &[]);
+        check_timeline("1 2 3 4u3 5u2 6r5 7u6", &[1], &[4, 7]);
     }
 
     #[test]
     fn new_change_after_undo_clears_redo() {
-        check("1 2 3u2 4", &[1, 4], &[]);
-        check("1 2 3u2 4 5u4 6u1", &[], &[5, 6]);
+        check_timeline("1 2 3u2 4", &[1, 4], &[]);
+        check_timeline("1 2 3u2 4 5u4 6u1", &[], &[5, 6]);
     }
 
     #[test]
@@ -116,9 +116,9 @@ mod tests {
             let left = |ids: &[u64]| -> Vec<u64> {
                 ids.iter().copied().filter(|id| *id > forgotten as u64).collect()
             };
-            check(&all[forgotten..].join(" "), &left(&undo), &left(&redo));
+            check_timeline(&all[forgotten..].join(" "), &left(&undo), &left(&redo));
         }
         // Changes that cannot be undone or redone are removed first: 2, 3, 5, 6.
-        check("1 4u3 7u6", &undo, &redo);
+        check_timeline("1 4u3 7u6", &undo, &redo);
     }
 }

@@ -58,7 +58,7 @@ impl RegexReplacer {
     /// A description of the problem.
     pub fn new(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compile_pattern(pattern)?;
-        let template = ReplacementTemplate::parse(replacement, &regex)?;
+        let template = ReplacementTemplate::parse_template(replacement, &regex)?;
         Ok(Self { regex, template })
     }
 
@@ -78,19 +78,19 @@ impl RegexReplacer {
     }
 
     /// Replaces all matches in a text. Returns `None` if nothing matches or nothing would change.
-    pub fn replace(&self, original: &str) -> Option<ReplacementResult> {
+    pub fn replace_all(&self, original: &str) -> Option<ReplacementResult> {
         let view = LineView::new(original);
         let mut pieces: Vec<(Range<usize>, String)> = Vec::new();
         for captures in self.regex.captures_iter(view.text()) {
             let whole = captures.get_match().range();
-            pieces.push((whole, self.template.expand(&captures)));
+            pieces.push((whole, self.template.expand_groups(&captures)));
         }
         if pieces.is_empty() {
             return None;
         }
         let borrowed: Vec<_> =
             pieces.iter().map(|(range, new)| (range.clone(), new.as_str())).collect();
-        let text = view.replace(&borrowed);
+        let text = view.replace_pieces(&borrowed);
         let (lines, shown) = replaced_lines(view.text(), &pieces);
         (text != original).then_some(ReplacementResult {
             text,
@@ -135,7 +135,7 @@ fn replaced_lines(text: &str, pieces: &[(Range<usize>, String)]) -> (usize, Vec<
 }
 
 /// Returns the text of a group, which is empty if the group did not match.
-fn group<'a>(captures: &Captures<'a>, number: usize) -> &'a str {
+fn group_text<'a>(captures: &Captures<'a>, number: usize) -> &'a str {
     captures.get(number).map_or("", |group| group.as_str())
 }
 
@@ -144,39 +144,44 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, replacement: &str, text: &str, expected: &str) {
-        let replaced = RegexReplacer::new(pattern, replacement).unwrap().replace(text);
+    fn check_replacement(pattern: &str, replacement: &str, text: &str, expected: &str) {
+        let replaced = RegexReplacer::new(pattern, replacement).unwrap().replace_all(text);
         assert_eq!(replaced.map_or_else(|| text.to_owned(), |it| it.text), expected);
     }
 
     #[test]
     fn group_references_work_in_both_syntaxes() {
-        check(r"(\w+) (\w+)", r"\2 \1", "a b", "b a");
-        check(r"(\w+) (\w+)", "$2 $1", "a b", "b a");
-        check(r"(?<first>\w+) (\w+)", r"\g<first>-\g<2>-${first}", "a b", "a-b-a");
-        check(r"(\w)(x)?", r"[\1\2]", "a", "[a]");
-        check("(a)", "${1}0 $10 \\g<0>", "a", "a0 a0 a");
+        check_replacement(r"(\w+) (\w+)", r"\2 \1", "a b", "b a");
+        check_replacement(r"(\w+) (\w+)", "$2 $1", "a b", "b a");
+        check_replacement(r"(?<first>\w+) (\w+)", r"\g<first>-\g<2>-${first}", "a b", "a-b-a");
+        check_replacement(r"(\w)(x)?", r"[\1\2]", "a", "[a]");
+        check_replacement("(a)", "${1}0 $10 \\g<0>", "a", "a0 a0 a");
     }
 
     #[test]
     fn replacement_text_without_a_group_reference_is_literal() {
-        check("price", "$5 or $PATH or $$ or ${HOME}", "price", "$5 or $PATH or $$ or ${HOME}");
-        check("(a)", "$$1 \\\\1 \\.", "a", "$1 \\1 \\.");
-        check("a", r"x\ny\tz", "a", "x\ny\tz");
+        check_replacement(
+            "price",
+            "$5 or $PATH or $$ or ${HOME}",
+            "price",
+            "$5 or $PATH or $$ or ${HOME}",
+        );
+        check_replacement("(a)", "$$1 \\\\1 \\.", "a", "$1 \\1 \\.");
+        check_replacement("a", r"x\ny\tz", "a", "x\ny\tz");
     }
 
     #[test]
     fn anchors_match_at_line_ends_and_patterns_span_lines() {
-        check("^l", "L", "l\nl\nx l\n", "L\nL\nx l\n");
-        check(";$", "", "a;\r\nb;\r\n", "a\r\nb\r\n");
-        check("a\nb", "c\nd", "a\r\nb\r\n", "c\r\nd\r\n");
-        check(r"(?s)\{.*\}", "{}", "{\n1\n}\n", "{}\n");
-        check("(?i)ÄRGER", "Ruhe", "ärger", "Ruhe");
+        check_replacement("^l", "L", "l\nl\nx l\n", "L\nL\nx l\n");
+        check_replacement(";$", "", "a;\r\nb;\r\n", "a\r\nb\r\n");
+        check_replacement("a\nb", "c\nd", "a\r\nb\r\n", "c\r\nd\r\n");
+        check_replacement(r"(?s)\{.*\}", "{}", "{\n1\n}\n", "{}\n");
+        check_replacement("(?i)ÄRGER", "Ruhe", "ärger", "Ruhe");
     }
 
     #[test]
     fn matches_and_lines_are_counted() {
-        let replaced = RegexReplacer::new("a", "b").unwrap().replace("a a\nx\na\n").unwrap();
+        let replaced = RegexReplacer::new("a", "b").unwrap().replace_all("a a\nx\na\n").unwrap();
         assert_eq!((replaced.matches, replaced.lines), (3, 2));
         let shown = |line, before: &str, after: &str| ReplacedLine {
             line,
@@ -184,24 +189,27 @@ mod tests {
             after: after.to_owned(),
         };
         assert_eq!(replaced.shown, [shown(1, "a a", "b b"), shown(3, "a", "b")]);
-        let over = RegexReplacer::new("b\nc", "x").unwrap().replace("a b\nc d\ne\n").unwrap();
+        let over = RegexReplacer::new("b\nc", "x").unwrap().replace_all("a b\nc d\ne\n").unwrap();
         assert_eq!((over.lines, &over.shown[..]), (1, &[shown(1, "a b\nc d", "a x d")][..]));
-        let end = RegexReplacer::new("\n", "").unwrap().replace("a\nb\n").unwrap();
+        let end = RegexReplacer::new("\n", "").unwrap().replace_all("a\nb\n").unwrap();
         assert_eq!((end.matches, &*end.text), (2, "ab"));
-        let empty = RegexReplacer::new("^", "> ").unwrap().replace("a\n\nb").unwrap();
+        let empty = RegexReplacer::new("^", "> ").unwrap().replace_all("a\n\nb").unwrap();
         assert_eq!((empty.matches, empty.lines, &*empty.text), (3, 3, "> a\n> \n> b"));
     }
 
     #[test]
     fn replacement_equal_to_the_match_counts_as_no_match() {
         let replacer = RegexReplacer::new("a", "a").unwrap();
-        assert_eq!((replacer.replace("a"), replacer.replace("b")), (None, None));
+        assert_eq!((replacer.replace_all("a"), replacer.replace_all("b")), (None, None));
     }
 
     #[test]
     fn literal_mode_treats_special_characters_as_text() {
         let literal = |pattern, replacement, text| {
-            RegexReplacer::literal(pattern, replacement).unwrap().replace(text).map(|it| it.text)
+            RegexReplacer::literal(pattern, replacement)
+                .unwrap()
+                .replace_all(text)
+                .map(|it| it.text)
         };
         assert_eq!(literal("a(b)", r"$1\q", "a(b)c\r\n"), Some("$1\\qc\r\n".to_owned()));
         assert_eq!((literal("a.", "x", "ab"), literal("", "x", "")), (None, Some("x".to_owned())));

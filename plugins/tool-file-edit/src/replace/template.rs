@@ -5,7 +5,7 @@
 
 use regex::{Captures, Regex};
 
-use super::group;
+use super::group_text;
 
 /// A parsed replacement.
 #[derive(Debug)]
@@ -18,22 +18,22 @@ enum ReplacementPiece {
 }
 
 impl ReplacementTemplate {
-    pub(super) fn parse(replacement: &str, regex: &Regex) -> Result<Self, String> {
+    pub(super) fn parse_template(replacement: &str, regex: &Regex) -> Result<Self, String> {
         let mut template = Self(Vec::new());
         let mut rest = replacement;
         while let Some(at) = rest.find(['\\', '$']) {
-            template.text(&rest[..at]);
+            template.push_text(&rest[..at]);
             let (piece, length) = match rest[at..].starts_with('$') {
                 true => parse_dollar(&rest[at..], regex),
                 false => parse_backslash(&rest[at..], regex)?,
             };
             match piece {
-                ReplacementPiece::Text(text) => template.text(&text),
+                ReplacementPiece::Text(text) => template.push_text(&text),
                 ReplacementPiece::Group(_) => template.0.push(piece),
             }
             rest = &rest[at + length..];
         }
-        template.text(rest);
+        template.push_text(rest);
         Ok(template)
     }
 
@@ -42,14 +42,14 @@ impl ReplacementTemplate {
         Self(vec![ReplacementPiece::Text(replacement.to_owned())])
     }
 
-    pub(super) fn expand(&self, captures: &Captures<'_>) -> String {
+    pub(super) fn expand_groups(&self, captures: &Captures<'_>) -> String {
         self.0.iter().fold(String::new(), |text, piece| match piece {
             ReplacementPiece::Text(piece) => text + piece,
-            ReplacementPiece::Group(number) => text + group(captures, *number),
+            ReplacementPiece::Group(number) => text + group_text(captures, *number),
         })
     }
 
-    fn text(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         match self.0.last_mut() {
             Some(ReplacementPiece::Text(before)) => before.push_str(text),
             _ if text.is_empty() => {}
@@ -75,7 +75,7 @@ fn parse_dollar(text: &str, regex: &Regex) -> (ReplacementPiece, usize) {
 fn parse_named_group(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     if let Some(inside) = text.strip_prefix('{') {
         let name = &inside[..inside.find('}')?];
-        return Some((group_of(name, regex)?, name.len() + 2));
+        return Some((find_group(name, regex)?, name.len() + 2));
     }
     parse_numbered_group(text, regex)
 }
@@ -83,11 +83,11 @@ fn parse_named_group(text: &str, regex: &Regex) -> Option<(usize, usize)> {
 /// Returns the group with the most digits, at most two, that exists.
 fn parse_numbered_group(text: &str, regex: &Regex) -> Option<(usize, usize)> {
     let digits = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
-    let found = |length: usize| Some((group_of(text.get(..length)?, regex)?, length));
+    let found = |length: usize| Some((find_group(text.get(..length)?, regex)?, length));
     (1..=digits).rev().find_map(found)
 }
 
-fn group_of(name: &str, regex: &Regex) -> Option<usize> {
+fn find_group(name: &str, regex: &Regex) -> Option<usize> {
     match name.parse::<usize>() {
         Ok(number) => (number < regex.captures_len()).then_some(number),
         Err(_) => regex.capture_names().position(|known| known == Some(name)),
@@ -114,7 +114,7 @@ fn parse_backslash(text: &str, regex: &Regex) -> Result<(ReplacementPiece, usize
             let name = behind.strip_prefix("g<").and_then(|inside| inside.split_once('>'));
             let Some((name, _)) = name else { return unknown(&text[..2]) };
             let length = name.len() + "\\g<>".len();
-            match group_of(name, regex) {
+            match find_group(name, regex) {
                 Some(number) => Ok((ReplacementPiece::Group(number), length)),
                 None => unknown(&text[..length]),
             }

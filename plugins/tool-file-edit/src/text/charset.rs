@@ -77,7 +77,7 @@ impl Charset {
         }
         let mut bytes = self.bom.to_vec();
         if self.has_strays {
-            bytes.extend(with_strays(&text));
+            bytes.extend(stray_text_to_bytes(&text));
         } else if self.encoding == UTF_8 {
             bytes.extend_from_slice(text.as_bytes());
         } else if self.encoding == UTF_16LE {
@@ -87,33 +87,33 @@ impl Charset {
         } else {
             let (encoded, _, has_unknown) = self.encoding.encode(&text);
             if has_unknown {
-                return Err(self.unknown_in(&text));
+                return Err(self.first_unencodable_char(&text));
             }
             bytes.extend_from_slice(&encoded);
         }
         Ok(bytes)
     }
 
-    fn unknown_in(self, text: &str) -> char {
+    fn first_unencodable_char(self, text: &str) -> char {
         let mut buffer = [0; 4];
         let mut is_unknown = |c: &char| self.encoding.encode(c.encode_utf8(&mut buffer)).2;
         text.chars().find(|c| is_unknown(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
-    fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
+    fn decode_as_charset(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         let bytes = bytes.strip_prefix(self.bom)?;
         if self.has_strays {
-            let text = text_with_strays(bytes);
-            return (with_strays(&text) == bytes).then_some(Cow::Owned(text));
+            let text = bytes_to_stray_text(bytes);
+            return (stray_text_to_bytes(&text) == bytes).then_some(Cow::Owned(text));
         }
         if self.encoding == UTF_8 {
             return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
         }
         if self.encoding == UTF_16LE {
-            return utf_16(bytes, u16::from_le_bytes).map(Cow::Owned);
+            return decode_utf_16(bytes, u16::from_le_bytes).map(Cow::Owned);
         }
         if self.encoding == UTF_16BE {
-            return utf_16(bytes, u16::from_be_bytes).map(Cow::Owned);
+            return decode_utf_16(bytes, u16::from_be_bytes).map(Cow::Owned);
         }
         let text = self.encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
         // Some encodings can write one character in two ways.
@@ -121,7 +121,7 @@ impl Charset {
     }
 }
 
-fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+fn decode_utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {
         return None;
@@ -133,11 +133,11 @@ fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
 ///
 /// # Errors
 /// An error if the bytes are not text, or the text could not be encoded to the same bytes.
-pub fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
-    if let Some(charset) = charset_of_mark(bytes) {
+pub fn decode_bytes(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
+    if let Some(charset) = charset_from_byte_order_mark(bytes) {
         let strays = Charset { has_strays: charset.encoding == UTF_8, ..charset };
         for charset in [charset, strays] {
-            if let Some(text) = charset.decode(bytes) {
+            if let Some(text) = charset.decode_as_charset(bytes) {
                 return Ok(DecodedText { text, charset });
             }
         }
@@ -147,10 +147,10 @@ pub fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
     if memchr::memchr(0, head).is_some() {
         return Err(NotTextError);
     }
-    if let Some(text) = Charset::UTF_8.decode(bytes) {
+    if let Some(text) = Charset::UTF_8.decode_as_charset(bytes) {
         return Ok(DecodedText { text, charset: Charset::UTF_8 });
     }
-    if head.iter().filter(|byte| is_control(**byte)).count() * BYTES_PER_CONTROL > head.len() {
+    if head.iter().filter(|byte| is_control_byte(**byte)).count() * BYTES_PER_CONTROL > head.len() {
         return Err(NotTextError);
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
@@ -165,7 +165,7 @@ pub fn decode(bytes: &[u8]) -> Result<DecodedText<'_>, NotTextError> {
     };
     for charset in &charsets[..2] {
         let charset = *charset;
-        if let Some(text) = charset.decode(bytes) {
+        if let Some(text) = charset.decode_as_charset(bytes) {
             return Ok(DecodedText { text, charset });
         }
     }
@@ -197,7 +197,7 @@ fn is_mostly_utf_8(bytes: &[u8], is_else_single_byte: bool) -> bool {
     if is_else_single_byte { characters >= strays.max(1) } else { characters > strays }
 }
 
-fn text_with_strays(bytes: &[u8]) -> String {
+fn bytes_to_stray_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -208,11 +208,11 @@ fn text_with_strays(bytes: &[u8]) -> String {
     text
 }
 
-fn with_strays(text: &str) -> Vec<u8> {
+fn stray_text_to_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut buffer = [0; 4];
     for char in text.chars() {
-        match stray_byte(char) {
+        match stray_byte_of_char(char) {
             Some(byte) => bytes.push(byte),
             None => bytes.extend_from_slice(char.encode_utf8(&mut buffer).as_bytes()),
         }
@@ -220,27 +220,27 @@ fn with_strays(text: &str) -> Vec<u8> {
     bytes
 }
 
-fn stray_byte(char: char) -> Option<u8> {
+fn stray_byte_of_char(char: char) -> Option<u8> {
     u8::try_from(u32::from(char).checked_sub(STRAY)?).ok().filter(|byte| *byte >= 0x80)
 }
 
 /// Returns a text for display, with stray bytes as `�`.
 pub fn display_text(text: Cow<'_, str>) -> Cow<'_, str> {
-    match text.contains(|char| stray_byte(char).is_some()) {
-        true => text.replace(|char| stray_byte(char).is_some(), "\u{FFFD}").into(),
+    match text.contains(|char| stray_byte_of_char(char).is_some()) {
+        true => text.replace(|char| stray_byte_of_char(char).is_some(), "\u{FFFD}").into(),
         false => text,
     }
 }
 
 /// Returns the encoding of a byte order mark.
-fn charset_of_mark(bytes: &[u8]) -> Option<Charset> {
+fn charset_from_byte_order_mark(bytes: &[u8]) -> Option<Charset> {
     let known: [(&'static Encoding, &'static [u8]); 3] =
         [(UTF_8, b"\xEF\xBB\xBF"), (UTF_16LE, b"\xFF\xFE"), (UTF_16BE, b"\xFE\xFF")];
     let (encoding, bom) = known.into_iter().find(|(_, bom)| bytes.starts_with(bom))?;
     Some(Charset { encoding, bom, has_strays: false })
 }
 
-fn is_control(byte: u8) -> bool {
+fn is_control_byte(byte: u8) -> bool {
     byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C | 0x1B)
 }
 
@@ -249,22 +249,26 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], text: &str, remark: Option<&str>) {
-        let decoded = decode(bytes).unwrap();
+    fn check_decoding(bytes: &[u8], text: &str, remark: Option<&str>) {
+        let decoded = decode_bytes(bytes).unwrap();
         assert_eq!((&*decoded.text, decoded.charset.encoding_note().as_deref()), (text, remark));
         assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(bytes));
     }
 
     #[test]
     fn decoded_texts_encode_to_the_same_bytes() {
-        check(b"", "", None);
-        check("naïve 𝄞\n".as_bytes(), "naïve 𝄞\n", None);
-        check(b"\xEF\xBB\xBFa\r\n", "a\r\n", Some("UTF-8 with BOM"));
-        check(b"\xFF\xFEa\0\n\0", "a\n", Some("UTF-16LE with BOM"));
-        check(b"\xFE\xFF\0a\xD8\x34\xDD\x1E", "a𝄞", Some("UTF-16BE with BOM"));
-        check(b"caf\xE9 au lait, d\xE9j\xE0 vu", "café au lait, déjà vu", Some("windows-1252"));
+        check_decoding(b"", "", None);
+        check_decoding("naïve 𝄞\n".as_bytes(), "naïve 𝄞\n", None);
+        check_decoding(b"\xEF\xBB\xBFa\r\n", "a\r\n", Some("UTF-8 with BOM"));
+        check_decoding(b"\xFF\xFEa\0\n\0", "a\n", Some("UTF-16LE with BOM"));
+        check_decoding(b"\xFE\xFF\0a\xD8\x34\xDD\x1E", "a𝄞", Some("UTF-16BE with BOM"));
+        check_decoding(
+            b"caf\xE9 au lait, d\xE9j\xE0 vu",
+            "café au lait, déjà vu",
+            Some("windows-1252"),
+        );
         let (japanese, ..) = encoding_rs::SHIFT_JIS.encode("これは日本語の文章です。");
-        check(&japanese, "これは日本語の文章です。", Some("Shift_JIS"));
+        check_decoding(&japanese, "これは日本語の文章です。", Some("Shift_JIS"));
     }
 
     #[test]
@@ -280,14 +284,14 @@ mod tests {
                 "\u{10FFED}\u{10FFA0}\u{10FFBD}\u{10FFED}\u{10FFB8}\u{10FF80}!",
             ),
         ] {
-            check(bytes, text, strays);
+            check_decoding(bytes, text, strays);
         }
-        check(
+        check_decoding(
             b"\xEF\xBB\xBF\xFF",
             "\u{10FFFF}",
             Some("UTF-8 with BOM with other bytes, shown as � and kept"),
         );
-        let shown_text = display_text(decode(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
+        let shown_text = display_text(decode_bytes(b"na\xC3\xAFve caf\xE9 x").unwrap().text);
         assert_eq!(shown_text, "naïve caf\u{FFFD} x");
         for (encoding, text) in [
             (encoding_rs::GBK, "配置文件路径"),
@@ -302,7 +306,7 @@ mod tests {
             (WINDOWS_1252, "fa\u{E7}ade d\u{E9}j\u{E0} vu"),
         ] {
             let (bytes, ..) = encoding.encode(text);
-            let decoded = decode(&bytes).unwrap();
+            let decoded = decode_bytes(&bytes).unwrap();
             assert!(!decoded.charset.has_strays, "{text}");
         }
     }
@@ -317,7 +321,7 @@ mod tests {
                     (state >> 24) as u8 | 0x80
                 })
                 .collect();
-            if let Ok(decoded) = decode(&bytes) {
+            if let Ok(decoded) = decode_bytes(&bytes) {
                 assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(&*bytes));
             }
         }
@@ -332,13 +336,13 @@ mod tests {
             b"\x01\x02\x03\xFF\xFE\xFD",
             b"plain\0text",
         ] {
-            assert_eq!(decode(bytes), Err(NotTextError), "{bytes:?}");
+            assert_eq!(decode_bytes(bytes), Err(NotTextError), "{bytes:?}");
         }
     }
 
     #[test]
     fn unencodable_character_is_reported() {
-        let decoded = decode(b"caf\xE9 au lait, d\xE9j\xE0 vu").unwrap();
+        let decoded = decode_bytes(b"caf\xE9 au lait, d\xE9j\xE0 vu").unwrap();
         assert_eq!(decoded.charset.encode("a€ 中 文".into()), Err('中'));
     }
 }

@@ -1,7 +1,7 @@
 //! Detects the kind of a binary file from its first bytes, never from its name.
 
 /// Returns the media type of an image that models can view.
-pub fn image_type(head: &[u8]) -> Option<&'static str> {
+pub fn detect_image_type(head: &[u8]) -> Option<&'static str> {
     let is_webp = head.len() >= 12 && head.starts_with(b"RIFF") && &head[8..12] == b"WEBP";
     let known: [(&[u8], &str); 4] = [
         (b"\x89PNG\r\n\x1A\n", "image/png"),
@@ -14,7 +14,7 @@ pub fn image_type(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Describes the kind of a binary file.
-pub fn kind_of(head: &[u8]) -> &'static str {
+pub fn describe_binary_kind(head: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 19] = [
         (b"\x7FELF", "a program or library (ELF)"),
         (b"MZ", "a program or library (Windows)"),
@@ -36,7 +36,7 @@ pub fn kind_of(head: &[u8]) -> &'static str {
         (b"ID3", "MP3 audio"),
         (b"RIFF", "audio, video or an image (RIFF)"),
     ];
-    if image_type(head).is_some() {
+    if detect_image_type(head).is_some() {
         return "an image";
     }
     let found = KNOWN.into_iter().find(|(magic, _)| head.starts_with(magic));
@@ -49,12 +49,12 @@ mod tests {
 
     #[test]
     fn file_type_is_detected_by_its_first_bytes() {
-        assert_eq!(image_type(b"\x89PNG\r\n\x1A\n\0\0"), Some("image/png"));
-        assert_eq!(image_type(b"RIFF\x10\0\0\0WEBPVP8 "), Some("image/webp"));
-        assert_eq!(image_type(b"RIFF\x10\0\0\0WAVE"), None);
-        assert_eq!(image_type(b"<svg/>"), None);
-        assert_eq!(kind_of(b"\x7FELF\x02"), "a program or library (ELF)");
-        assert_eq!(kind_of(b"\0\x01\x02"), "binary data");
-        assert_eq!(kind_of(b""), "binary data");
+        assert_eq!(detect_image_type(b"\x89PNG\r\n\x1A\n\0\0"), Some("image/png"));
+        assert_eq!(detect_image_type(b"RIFF\x10\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(detect_image_type(b"RIFF\x10\0\0\0WAVE"), None);
+        assert_eq!(detect_image_type(b"<svg/>"), None);
+        assert_eq!(describe_binary_kind(b"\x7FELF\x02"), "a program or library (ELF)");
+        assert_eq!(describe_binary_kind(b"\0\x01\x02"), "binary data");
+        assert_eq!(describe_binary_kind(b""), "binary data");
     }
 }

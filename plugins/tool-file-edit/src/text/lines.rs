@@ -34,7 +34,7 @@ impl<'a> LineView<'a> {
 
     /// Replaces pieces of [`Self::text`], which must be in order and must not overlap. New text
     /// gets the line ends of the replaced text or of the lines around it.
-    pub fn replace(&self, pieces: &[(Range<usize>, &str)]) -> String {
+    pub fn replace_pieces(&self, pieces: &[(Range<usize>, &str)]) -> String {
         let grown: usize = pieces.iter().map(|(_, new)| new.len()).sum();
         let (mut result, mut done) = (String::with_capacity(self.original.len() + grown), 0);
         for (range, new) in pieces {
@@ -50,7 +50,7 @@ impl<'a> LineView<'a> {
     }
 
     /// Writes a new text with the line ends of most lines.
-    pub fn rewrite(&self, new: &'a str) -> Cow<'a, str> {
+    pub fn with_original_line_ends(&self, new: &'a str) -> Cow<'a, str> {
         match self.has_mostly_carriage_returns() {
             true => with_carriage_returns(new),
             false => Cow::Borrowed(new),
@@ -88,7 +88,7 @@ fn with_carriage_returns(text: &str) -> Cow<'_, str> {
 }
 
 /// Counts lines, including a last line without a line end.
-pub fn lines_of(text: &str) -> usize {
+pub fn count_lines(text: &str) -> usize {
     let ended = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     ended + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
@@ -98,44 +98,47 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(original: &str, old: &str, new: &str, expected: &str) {
+    fn check_view_replacement(original: &str, old: &str, new: &str, expected: &str) {
         let view = LineView::new(original);
         assert!(!view.text().contains("\r\n"));
         let at = view.text().find(old).unwrap();
-        assert_eq!(view.replace(&[(at..at + old.len(), new)]), expected);
+        assert_eq!(view.replace_pieces(&[(at..at + old.len(), new)]), expected);
     }
 
     #[test]
     fn unedited_lines_keep_their_line_ends() {
-        check("a\nb\nc\n", "b\n", "x\ny\n", "a\nx\ny\nc\n");
-        check("a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc");
-        check("a\r\nb\nc\r\n", "b\n", "x\ny\n", "a\r\nx\ny\nc\r\n");
-        check("a\r\nb\nc\r\n", "c", "x\ny", "a\r\nb\nx\r\ny\r\n");
-        check("a\r\nb", "b", "x\ny", "a\r\nx\r\ny");
-        check("a\r\nb", "\n", "", "ab");
-        check("a\r\nb", "b", "x\r\ny", "a\r\nx\r\ny");
-        check("a\rb\r\n", "b", "c", "a\rc\r\n");
-        check("a\nb\n", "b", "x\r\ny", "a\nx\r\ny\n");
+        check_view_replacement("a\nb\nc\n", "b\n", "x\ny\n", "a\nx\ny\nc\n");
+        check_view_replacement("a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc");
+        check_view_replacement("a\r\nb\nc\r\n", "b\n", "x\ny\n", "a\r\nx\ny\nc\r\n");
+        check_view_replacement("a\r\nb\nc\r\n", "c", "x\ny", "a\r\nb\nx\r\ny\r\n");
+        check_view_replacement("a\r\nb", "b", "x\ny", "a\r\nx\r\ny");
+        check_view_replacement("a\r\nb", "\n", "", "ab");
+        check_view_replacement("a\r\nb", "b", "x\r\ny", "a\r\nx\r\ny");
+        check_view_replacement("a\rb\r\n", "b", "c", "a\rc\r\n");
+        check_view_replacement("a\nb\n", "b", "x\r\ny", "a\nx\r\ny\n");
     }
 
     #[test]
     fn several_ranges_are_replaced_at_once() {
         let view = LineView::new("ä\r\nb\r\nc\r\n");
         assert_eq!(view.text(), "ä\nb\nc\n");
-        assert_eq!(view.replace(&[(0..2, "1\n2"), (5..6, "")]), "1\r\n2\r\nb\r\n\r\n");
-        assert_eq!(view.replace(&[]), "ä\r\nb\r\nc\r\n");
+        assert_eq!(view.replace_pieces(&[(0..2, "1\n2"), (5..6, "")]), "1\r\n2\r\nb\r\n\r\n");
+        assert_eq!(view.replace_pieces(&[]), "ä\r\nb\r\nc\r\n");
     }
 
     #[test]
     fn rewritten_text_gets_the_most_common_line_ends() {
-        assert_eq!(LineView::new("a\r\nb\r\nc\n").rewrite("x\ny\r\n"), "x\r\ny\r\n");
-        assert_eq!(LineView::new("a\nb\r\n").rewrite("x\ny\n"), "x\ny\n");
-        assert_eq!(LineView::new("").rewrite("x\r\ny\n"), "x\r\ny\n");
+        assert_eq!(
+            LineView::new("a\r\nb\r\nc\n").with_original_line_ends("x\ny\r\n"),
+            "x\r\ny\r\n"
+        );
+        assert_eq!(LineView::new("a\nb\r\n").with_original_line_ends("x\ny\n"), "x\ny\n");
+        assert_eq!(LineView::new("").with_original_line_ends("x\r\ny\n"), "x\r\ny\n");
     }
 
     #[test]
     fn final_newline_does_not_count_as_a_line() {
-        let counts = ["", "a", "a\n", "a\nb", "\n\n"].map(lines_of);
+        let counts = ["", "a", "a\n", "a\nb", "\n\n"].map(count_lines);
         assert_eq!(counts, [0, 1, 1, 2, 2]);
     }
 }

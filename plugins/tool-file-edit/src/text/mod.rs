@@ -4,6 +4,6 @@ mod charset;
 mod kind;
 mod lines;
 
-pub use charset::{DecodedText, decode, display_text};
-pub use kind::{image_type, kind_of};
-pub use lines::{LineView, lines_of};
+pub use charset::{DecodedText, decode_bytes, display_text};
+pub use kind::{describe_binary_kind, detect_image_type};
+pub use lines::{LineView, count_lines};

@@ -8,12 +8,14 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::{FileChange, FileChangeKind};
 
 use super::{
-    applied_change_output, check_is_its_own, check_seen, counts, edit_error, preview_of,
-    require_argument, require_existing_file, tolerance_note,
+    applied_change_output, check_is_own_path, check_unchanged_since_seen, edit_error,
+    format_line_counts, preview_plan, require_argument, require_existing_file, tolerance_note,
 };
-use crate::apply::{ChangeOrigin, apply};
-use crate::edit::patch::{FilePatch, PatchAction, PatchChunk, apply as patched, parse};
-use crate::edit::{EditFailure, rewrite};
+use crate::apply::{ChangeOrigin, apply_plan};
+use crate::edit::patch::{
+    FilePatch, PatchAction, PatchChunk, apply_patch_chunks as patched, parse_patch,
+};
+use crate::edit::{EditFailure, encode_new_text};
 use crate::editor::Editor;
 use crate::plan::EditPlan;
 use crate::recover_changes::recover_unfinished_changes;
@@ -53,8 +55,9 @@ impl Tool for ApplyPatch {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let (_, plan, notes) = self.plan(cx).await?;
-        let applied = apply(cx, ChangeOrigin { tool: "apply_patch", undoes: None }, plan).await?;
+        let (_, plan, notes) = self.plan_patch(cx).await?;
+        let applied =
+            apply_plan(cx, ChangeOrigin { tool: "apply_patch", undoes: None }, plan).await?;
         let mut result = changed_paths(&applied.changes);
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
@@ -63,13 +66,13 @@ impl Tool for ApplyPatch {
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        let planned = self.plan(cx).await;
+        let planned = self.plan_patch(cx).await;
         let count = planned.as_ref().map_or(0, |(files, ..)| files.len());
         let said = |changes: &[FileChange]| {
             let files = if count == 1 { "1 file" } else { &format!("{count} files") };
-            format!("Patch {files} {}", counts(changes))
+            format!("Patch {files} {}", format_line_counts(changes))
         };
-        preview_of(cx, planned.map(|(_, plan, _)| plan), said).await
+        preview_plan(cx, planned.map(|(_, plan, _)| plan), said).await
     }
 }
 
@@ -110,10 +113,11 @@ fn changed_paths(changes: &[FileChange]) -> Map<String, Value> {
 
 impl ApplyPatch {
     /// Plans the whole patch. Also returns where files write the lines differently.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, EditPlan, Vec<String>)> {
+    async fn plan_patch(&self, cx: &Cx<Editor>) -> Result<(Vec<FilePatch>, EditPlan, Vec<String>)> {
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         require_argument("input", &self.input)?;
-        let files = parse(&self.input).map_err(|text| wrong(format!("invalid patch: {text}")))?;
+        let files =
+            parse_patch(&self.input).map_err(|text| wrong(format!("invalid patch: {text}")))?;
         if files.len() > FILES_MAX {
             return Err(wrong(format!("a patch changes at most {FILES_MAX} files")));
         }
@@ -124,7 +128,7 @@ impl ApplyPatch {
                 PatchAction::Add(text) => plan_added_file(cx, plan, &file.path, text).await?,
                 PatchAction::Delete => plan_deletion(cx, plan, &file.path).await?,
                 PatchAction::Update { move_to, chunks } => {
-                    plan = update(cx, plan, &file.path, chunks, &mut notes).await?;
+                    plan = plan_update(cx, plan, &file.path, chunks, &mut notes).await?;
                     match move_to {
                         Some(to) => plan_rename(cx, plan, &file.path, to).await?,
                         None => plan,
@@ -143,26 +147,26 @@ async fn plan_added_file(
     path: &str,
     text: &str,
 ) -> Result<EditPlan> {
-    let number = plan.open(cx, path).await?;
-    check_seen(cx, &plan, number).await?;
+    let number = plan.open_file(cx, path).await?;
+    check_unchanged_since_seen(cx, &plan, number).await?;
     let made = match plan.planned_bytes(number) {
-        Some(before) => rewrite(before, text),
+        Some(before) => encode_new_text(before, text),
         None => Ok(text.as_bytes().to_vec()),
     };
     let made = made.map_err(|failed| edit_error(path, &[], "", failed))?;
-    plan.write(number, made)?;
+    plan.plan_write(number, made)?;
     Ok(plan)
 }
 
 async fn plan_deletion(cx: &Cx<Editor>, mut plan: EditPlan, path: &str) -> Result<EditPlan> {
     let number = require_existing_file(cx, &mut plan, path).await?;
-    check_is_its_own(cx, &plan, number).await?;
-    check_seen(cx, &plan, number).await?;
-    plan.delete(number);
+    check_is_own_path(cx, &plan, number).await?;
+    check_unchanged_since_seen(cx, &plan, number).await?;
+    plan.plan_delete(number);
     Ok(plan)
 }
 
-async fn update(
+async fn plan_update(
     cx: &Cx<Editor>,
     mut plan: EditPlan,
     path: &str,
@@ -174,7 +178,7 @@ async fn update(
             ErrorKind::NotFound => error.with_hint("`*** Add File: PATH` writes a new file"),
             _ => error,
         })?;
-    check_seen(cx, &plan, number).await?;
+    check_unchanged_since_seen(cx, &plan, number).await?;
     let (chunks, plan_there) = (chunks.to_vec(), Arc::new(plan));
     let (path_there, plan) = (path.to_owned(), Arc::clone(&plan_there));
     let work = move |_: &Reporter| {
@@ -184,7 +188,7 @@ async fn update(
     };
     let edited = cx.blocking(work).await??;
     let mut plan = Arc::unwrap_or_clone(plan_there);
-    plan.write(number, edited.bytes)?;
+    plan.plan_write(number, edited.bytes)?;
     let forgiven = edited.forgiven.map(|differences| tolerance_note(&differences));
     notes.extend(forgiven.into_iter().chain(edited.ambiguous).map(|it| format!("{path}: {it}")));
     Ok(plan)
@@ -196,7 +200,7 @@ async fn plan_rename(
     from: &str,
     to: &str,
 ) -> Result<EditPlan> {
-    let (source, target) = (plan.open(cx, from).await?, plan.open(cx, to).await?);
+    let (source, target) = (plan.open_file(cx, from).await?, plan.open_file(cx, to).await?);
     if source == target {
         return Ok(plan);
     }
@@ -204,7 +208,7 @@ async fn plan_rename(
         let error = Error::new(ErrorKind::Conflict, format!("Destination already exists: {to}"));
         return Err(error.with_hint("to replace it, delete it earlier in the same patch"));
     }
-    check_is_its_own(cx, &plan, source).await?;
-    plan.rename(source, target);
+    check_is_own_path(cx, &plan, source).await?;
+    plan.plan_rename(source, target);
     Ok(plan)
 }

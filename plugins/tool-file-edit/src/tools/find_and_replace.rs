@@ -9,14 +9,14 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::file_change::FileChange;
 use serde_json::Map;
 
-use super::{change_output, counts, preview_of, require_argument};
-use crate::apply::{ChangeOrigin, apply};
+use super::{change_output, format_line_counts, preview_plan, require_argument};
+use crate::apply::{ChangeOrigin, apply_plan};
 use crate::editor::Editor;
-use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, snapshot};
-use crate::plan::{EditPlan, absolute, resolve};
+use crate::files::{CHANGED_BYTES_MAX, FileSnapshot, read_snapshot};
+use crate::plan::{EditPlan, absolute_path, resolve_links};
 use crate::recover_changes::recover_unfinished_changes;
 use crate::replace::{RegexReplacer, ReplacementResult};
-use crate::text::decode;
+use crate::text::decode_bytes;
 
 /// The maximum number of files whose matches are reported.
 const FILES_TOLD_MAX: usize = 20;
@@ -111,14 +111,14 @@ impl Tool for FindAndReplace {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let found = self.find(cx).await?;
+        let found = self.find_replacements(cx).await?;
         let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
         let lines: usize = found.files.iter().map(|(_, replaced)| replaced.lines).sum();
         let mut result = json_object!({
             "success": true,
             "pattern": self.pattern,
             "replacement": self.replacement,
-            "paths_pattern": self.globs().join(", "),
+            "paths_pattern": self.file_globs().join(", "),
             "dry_run": self.dry_run,
             "total_matches": matches,
             "lines_matched": lines,
@@ -156,24 +156,25 @@ impl Tool for FindAndReplace {
             result.insert("preview_truncated".to_owned(), true.into());
         }
         if !self.dry_run && !found.files.is_empty() {
-            apply(cx, ChangeOrigin { tool: "findAndReplace", undoes: None }, found.plan).await?;
+            apply_plan(cx, ChangeOrigin { tool: "findAndReplace", undoes: None }, found.plan)
+                .await?;
         }
         // The matches already show the changes.
         Ok(change_output(result, &[], mended))
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        let found = match self.find(cx).await {
+        let found = match self.find_replacements(cx).await {
             Ok(found) => found,
-            Err(error) => return super::refusal(error),
+            Err(error) => return super::refusal_preview(error),
         };
         let matches: usize = found.files.iter().map(|(_, replaced)| replaced.matches).sum();
         let files = found.files.len();
         let verb = if self.dry_run { "Find (nothing is changed)" } else { "Find and replace" };
         let said = |changes: &[FileChange]| {
-            format!("{verb}: {matches} matches in {files} files {}", counts(changes))
+            format!("{verb}: {matches} matches in {files} files {}", format_line_counts(changes))
         };
-        preview_of(cx, Ok(found.plan), said).await
+        preview_plan(cx, Ok(found.plan), said).await
     }
 }
 
@@ -202,7 +203,7 @@ impl ReplaceSearchResult {
 }
 
 impl FindAndReplace {
-    async fn find(&self, cx: &Cx<Editor>) -> Result<ReplaceSearchResult> {
+    async fn find_replacements(&self, cx: &Cx<Editor>) -> Result<ReplaceSearchResult> {
         let pattern = require_argument("pattern", &self.pattern)?;
         let replacer = match self.literal {
             true => RegexReplacer::literal(pattern, &self.replacement),
@@ -227,12 +228,12 @@ impl FindAndReplace {
             literally: 0,
         };
         let mut files = BTreeSet::new();
-        for paths in self.globs() {
+        for paths in self.file_globs() {
             let paths = require_argument("paths", paths)?;
-            files.extend(self.files(cx, paths, &folder, &mut found).await?);
+            files.extend(self.list_files(cx, paths, &folder, &mut found).await?);
         }
         for path in files {
-            match self.search(cx, &replacer, (&folder, &path), &mut found).await {
+            match self.search_file(cx, &replacer, (&folder, &path), &mut found).await {
                 Ok(()) => {}
                 // The file was deleted in the meantime.
                 Err(error) if error.kind == ErrorKind::NotFound => {}
@@ -245,7 +246,7 @@ impl FindAndReplace {
         Ok(found)
     }
 
-    fn globs(&self) -> Vec<&str> {
+    fn file_globs(&self) -> Vec<&str> {
         match &self.paths {
             FileGlobs::One(glob) => vec![glob],
             FileGlobs::Several(globs) => globs.iter().map(String::as_str).collect(),
@@ -260,7 +261,7 @@ impl FindAndReplace {
     }
 
     /// Lists the files to search.
-    async fn files(
+    async fn list_files(
         &self,
         cx: &Cx<Editor>,
         paths: &str,
@@ -311,14 +312,14 @@ impl FindAndReplace {
             .with_hint("use a narrower pattern, for example for one folder"))
     }
 
-    async fn search(
+    async fn search_file(
         &self,
         cx: &Cx<Editor>,
         replacer: &Arc<RegexReplacer>,
         (folder, path): (&str, &str),
         found: &mut ReplaceSearchResult,
     ) -> Result<()> {
-        let Some(snapshot) = snapshot(cx, path).await? else {
+        let Some(snapshot) = read_snapshot(cx, path).await? else {
             // Any other file was deleted in the meantime.
             if path.contains(char::REPLACEMENT_CHARACTER) {
                 found.unreadable.push(format!("cannot read `{path}`: its name is not UTF-8"));
@@ -341,17 +342,17 @@ impl FindAndReplace {
                 found.literally += usize::from(has_it_literally);
                 return Ok(());
             }
-            FileReplaceOutcome::Refused(why) => return Err(unencodable(path, &why)),
+            FileReplaceOutcome::Refused(why) => return Err(unencodable_error(path, &why)),
             FileReplaceOutcome::Replaced(replaced, bytes) => (replaced, bytes),
         };
-        let target = resolve(cx, &absolute(folder, path)).await;
-        if found.plan.number_of(&target).is_some() {
+        let target = resolve_links(cx, &absolute_path(folder, path)).await;
+        if found.plan.file_number(&target).is_some() {
             // The file was found under another path.
             return Ok(());
         }
         found.searched += 1;
-        let number = found.plan.add(path, target, Some(snapshot))?;
-        found.plan.write(number, bytes)?;
+        let number = found.plan.add_file(path, target, Some(snapshot))?;
+        found.plan.plan_write(number, bytes)?;
         found.files.push((path.to_owned(), replaced));
         Ok(())
     }
@@ -377,8 +378,8 @@ fn replace_in_file(
     snapshot: &FileSnapshot,
     literal: Option<&str>,
 ) -> FileReplaceOutcome {
-    let Ok(decoded) = decode(&snapshot.bytes) else { return FileReplaceOutcome::NoText };
-    let Some(mut replaced) = replacer.replace(&decoded.text) else {
+    let Ok(decoded) = decode_bytes(&snapshot.bytes) else { return FileReplaceOutcome::NoText };
+    let Some(mut replaced) = replacer.replace_all(&decoded.text) else {
         let has_it_literally = literal.is_some_and(|text| decoded.text.contains(text));
         return FileReplaceOutcome::Nothing { has_it_literally };
     };
@@ -392,7 +393,7 @@ fn replace_in_file(
     }
 }
 
-fn unencodable(path: &str, why: &str) -> Error {
+fn unencodable_error(path: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("{path} {why}"))
 }
 

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 
 use super::require_argument;
 use crate::diff::format_timestamp;
-use crate::editor::{Editor, history_failure};
+use crate::editor::{Editor, history_error};
 use crate::files::read_facts;
 use crate::history::Backup;
 use crate::recover_changes::recover_unfinished_changes;
@@ -45,14 +45,14 @@ impl Tool for ListBackups {
                 let path = require_argument("path", path)?;
                 read_facts(cx, path).await?;
                 let place = cx.state().editor_context(cx).await?;
-                Some(place.find_name(cx, path).await)
+                Some(place.resolve_file_name(cx, path).await)
             }
         };
         let has_path = named.is_some();
         let found = cx
-            .blocking(move |_| history.backups(named.as_ref()))
+            .blocking(move |_| history.list_backups(named.as_ref()))
             .await?
-            .map_err(history_failure)?;
+            .map_err(history_error)?;
         let count = found.len();
         let told: Vec<Value> = found
             .into_iter()

@@ -21,12 +21,12 @@ use jaato_plugin_sdk::types::file_change::FileChange;
 
 use crate::apply::AppliedChange;
 use crate::diff::{self, FileTexts};
-use crate::edit::{EditFailure, MatchFailure, quoted};
+use crate::edit::{EditFailure, MatchFailure, quote_start};
 use crate::editor::Editor;
 use crate::files::{FileSnapshot, check_is_no_link, not_text_error};
 use crate::plan::EditPlan;
 use crate::seen_files::{SeenFile, text_to_remember};
-use crate::text::decode;
+use crate::text::decode_bytes;
 
 /// Returns an error if an argument is empty.
 fn require_argument<'a>(name: &str, value: &'a str) -> Result<&'a str> {
@@ -38,7 +38,7 @@ fn require_argument<'a>(name: &str, value: &'a str) -> Result<&'a str> {
 
 /// Opens a file that must exist.
 async fn require_existing_file(cx: &Cx<Editor>, plan: &mut EditPlan, path: &str) -> Result<usize> {
-    let number = plan.open(cx, path).await?;
+    let number = plan.open_file(cx, path).await?;
     match plan.planned_bytes(number) {
         Some(_) => Ok(number),
         None => plan.open_existing(cx, path).await,
@@ -46,7 +46,7 @@ async fn require_existing_file(cx: &Cx<Editor>, plan: &mut EditPlan, path: &str)
 }
 
 /// Returns an error if the path is a link.
-async fn check_is_its_own(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
+async fn check_is_own_path(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     match file.before {
         Some(_) => check_is_no_link(cx, &file.path).await,
@@ -78,21 +78,21 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error
                 .with_hint("give the text to replace, or a prologue or epilogue to insert")
         }
         EditFailure::Missed(MatchFailure::NotFound, near) => {
-            let text = format!("Search text not found: {}", quoted(old));
+            let text = format!("Search text not found: {}", quote_start(old));
             let hint = near.unwrap_or_else(|| "read the file again and copy exactly".to_owned());
             error(ErrorKind::NotFound, text).with_hint(hint)
         }
         EditFailure::Missed(MatchFailure::NotBetween(lines), _) => {
             let text = format!(
                 "Search text found, but not between prologue and epilogue: {}",
-                quoted(old)
+                quote_start(old)
             );
             error(ErrorKind::NotFound, text).with_hint(places(&lines))
         }
         EditFailure::Missed(MatchFailure::Ambiguous { count, lines }, _) => {
             let text = format!(
                 "Search text matched {count} times. Use prologue/epilogue to disambiguate: {}",
-                quoted(old)
+                quote_start(old)
             );
             let hint = format!("{}; `replace_all` replaces each", places(&lines));
             error(ErrorKind::Conflict, text).with_hint(hint)
@@ -101,7 +101,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error
             let text = format!(
                 "Search text not found, but {count} places differ from it only in blanks, quotes, \
                  dashes or composed letters: {}",
-                quoted(old)
+                quote_start(old)
             );
             let near = near.map(|near| format!("; {near}")).unwrap_or_default();
             error(ErrorKind::Conflict, text).with_hint(format!("{}{near}", places(&lines)))
@@ -118,7 +118,7 @@ fn tolerance_note(differences: &str) -> String {
 ///
 /// # Errors
 /// `conflict`. The changes shown in the error count as seen.
-async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
+async fn check_unchanged_since_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<()> {
     let file = &plan.files[number];
     let Some(snapshot) = &file.before else { return Ok(()) };
     let Some(seen) = cx.state().last_seen_file(&file.target) else { return Ok(()) };
@@ -129,8 +129,8 @@ async fn check_seen(cx: &Cx<Editor>, plan: &EditPlan, number: usize) -> Result<(
     let (path, target) = (file.path.clone(), file.target.clone());
     let (snapshot, state) = (Arc::clone(snapshot), cx.shared_state());
     let refused = move |_: &Reporter| {
-        let sight = seen_file_of(&snapshot);
-        let is_same = seen.is_of(None, || snapshot.bytes.digest().clone());
+        let sight = fully_seen_file(&snapshot);
+        let is_same = seen.is_same_file(None, || snapshot.bytes.digest().clone());
         let diff = match is_same {
             true => None,
             false => Some(describe_changes_since(&state, &path, &seen, &snapshot)),
@@ -154,20 +154,23 @@ fn describe_changes_since(
 ) -> String {
     // A text that is not remembered may be in the history.
     let kept = || {
-        let bytes = editor.history().ok()?.contents(seen.digest.as_ref()?).ok()?;
-        Some(decode(&bytes).ok()?.text.into_owned())
+        let bytes = editor.history().ok()?.read_content(seen.digest.as_ref()?).ok()?;
+        Some(decode_bytes(&bytes).ok()?.text.into_owned())
     };
     let old = seen.text.as_ref().map(|text| text.to_string()).or_else(kept);
-    let new = decode(&snapshot.bytes).ok().map(|decoded| decoded.text);
+    let new = decode_bytes(&snapshot.bytes).ok().map(|decoded| decoded.text);
     let (Some(old), Some(new)) = (old, new) else { return "read it again; ".to_owned() };
     let texts = FileTexts { old: Some(&old), new: Some(&new) };
-    let change =
-        diff::change(path, jaato_plugin_sdk::types::file_change::FileChangeKind::Changed, texts);
-    format!("what changed:\n{}\n", diff::shorten_diffs(&[change]))
+    let change = diff::file_change(
+        path,
+        jaato_plugin_sdk::types::file_change::FileChangeKind::Changed,
+        texts,
+    );
+    format!("what changed:\n{}\n", diff::format_short_diff(&[change]))
 }
 
 /// Returns the sight of a file that the model has seen completely.
-fn seen_file_of(snapshot: &FileSnapshot) -> SeenFile {
+fn fully_seen_file(snapshot: &FileSnapshot) -> SeenFile {
     let (version, digest) = (snapshot.facts.version.clone(), snapshot.bytes.digest().clone());
     SeenFile { version, digest: Some(digest), text: text_to_remember(&snapshot.bytes) }
 }
@@ -176,14 +179,14 @@ fn seen_file_of(snapshot: &FileSnapshot) -> SeenFile {
 ///
 /// # Errors
 /// Errors that do not concern the call itself.
-async fn preview_of(
+async fn preview_plan(
     cx: &Cx<Editor>,
     planned: Result<EditPlan>,
     said: impl FnOnce(&[FileChange]) -> String,
 ) -> Result<Preview> {
     let plan = match planned.and_then(|plan| plan.check_names().map(|_| plan)) {
         Ok(plan) => plan,
-        Err(error) => return refusal(error),
+        Err(error) => return refusal_preview(error),
     };
     let files = plan.changed_numbers().map(|number| plan.files[number].path.clone()).collect();
     let state = cx.shared_state();
@@ -193,17 +196,17 @@ async fn preview_of(
             if let Some(snapshot) = &file.before
                 && state.last_seen_file(&file.target).is_none()
             {
-                state.remember_seen_file(&file.target, seen_file_of(snapshot));
+                state.remember_seen_file(&file.target, fully_seen_file(snapshot));
             }
         }
-        plan.changes()
+        plan.file_changes()
     };
     let changes = cx.blocking(plan_changes).await?;
     Ok(Preview { files, ..Preview { changes: changes.clone(), ..Preview::text(said(&changes)) } })
 }
 
 /// Returns the preview of a call that would fail even if it were allowed.
-fn refusal(error: Error) -> Result<Preview> {
+fn refusal_preview(error: Error) -> Result<Preview> {
     match error.kind {
         ErrorKind::InvalidArguments
         | ErrorKind::NotFound
@@ -220,7 +223,7 @@ fn change_output(
     changes: &[FileChange],
     mended: Vec<String>,
 ) -> Output {
-    let diff = diff::shorten_diffs(changes);
+    let diff = diff::format_short_diff(changes);
     if !diff.is_empty() {
         result.insert("diff".to_owned(), diff.into());
     }
@@ -247,14 +250,14 @@ fn applied_change_output(
 }
 
 /// Returns the backup ID of a file before a change.
-fn backup_of(applied: &AppliedChange, number: usize) -> Option<String> {
+fn backup_id_of(applied: &AppliedChange, number: usize) -> Option<String> {
     let step = applied.plan.changed_numbers().position(|other| other == number)?;
     let change = applied.change.as_ref()?;
     change.backup_of(&change.files.get(step)?.path).map(|id| id.to_string())
 }
 
 /// Counts the added and removed lines.
-fn counts(changes: &[FileChange]) -> String {
+fn format_line_counts(changes: &[FileChange]) -> String {
     let added: u64 = changes.iter().map(|change| change.lines_added).sum();
     let removed: u64 = changes.iter().map(|change| change.lines_removed).sum();
     format!("(+{added}, -{removed} lines)")

@@ -3,13 +3,13 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{backup_of, change_output, preview_of, require_argument};
-use crate::apply::{ChangeOrigin, apply};
+use super::{backup_id_of, change_output, preview_plan, require_argument};
+use crate::apply::{ChangeOrigin, apply_plan};
 use crate::editor::Editor;
 use crate::files::{check_is_no_link, read_facts};
 use crate::plan::EditPlan;
 use crate::recover_changes::recover_unfinished_changes;
-use crate::text::{decode, lines_of};
+use crate::text::{count_lines, decode_bytes};
 
 /// Move a file to another path. Creates missing folders.
 #[derive(Clone, ToolInput)]
@@ -71,7 +71,7 @@ impl Tool for MoveFile {
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        preview(cx, &self).await
+        preview_move(cx, &self).await
     }
 }
 
@@ -83,7 +83,7 @@ impl Tool for RenameFile {
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        preview(cx, &self.into()).await
+        preview_move(cx, &self.into()).await
     }
 }
 
@@ -103,39 +103,39 @@ const DESTINATION: usize = 1;
 
 async fn apply_move(cx: &Cx<Editor>, tool: &str, asked: &MoveFile) -> Result<Output> {
     let mended = recover_unfinished_changes(cx).await?;
-    let plan = plan(cx, asked).await?;
-    let applied = apply(cx, ChangeOrigin { tool, undoes: None }, plan).await?;
+    let plan = plan_move(cx, asked).await?;
+    let applied = apply_plan(cx, ChangeOrigin { tool, undoes: None }, plan).await?;
     let mut result = json_object!({
         "success": true, "source": asked.source_path, "destination": asked.destination_path,
     });
     for (key, number) in [("source_backup", SOURCE), ("destination_backup", DESTINATION)] {
-        if let Some(backup) = backup_of(&applied, number) {
+        if let Some(backup) = backup_id_of(&applied, number) {
             result.insert(key.to_owned(), backup.into());
         }
     }
     Ok(change_output(result, &[], mended))
 }
 
-async fn preview(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
-    let planned = plan(cx, asked).await;
+async fn preview_move(cx: &Cx<Editor>, asked: &MoveFile) -> Result<Preview> {
+    let planned = plan_move(cx, asked).await;
     let text = planned.as_ref().ok().map(|plan| {
         let MoveFile { source_path, destination_path, .. } = asked;
-        let text = plan.planned_bytes(DESTINATION).and_then(|bytes| decode(bytes).ok());
-        let lines = text.map_or(0, |decoded| lines_of(&decoded.text));
+        let text = plan.planned_bytes(DESTINATION).and_then(|bytes| decode_bytes(bytes).ok());
+        let lines = text.map_or(0, |decoded| count_lines(&decoded.text));
         let text = format!("Move file: {source_path} -> {destination_path} ({lines} lines)");
         match plan.files[DESTINATION].before {
             Some(_) => format!("{text}, replacing the existing file (backup will be created)"),
             None => text,
         }
     });
-    preview_of(cx, planned, |_| text.unwrap_or_default()).await
+    preview_plan(cx, planned, |_| text.unwrap_or_default()).await
 }
 
-async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
+async fn plan_move(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
     let source = require_argument("source_path", &asked.source_path)?;
     let destination = require_argument("destination_path", &asked.destination_path)?;
     let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
-    let from = plan.open(cx, source).await?;
+    let from = plan.open_file(cx, source).await?;
     if plan.planned_bytes(from).is_none() {
         let text = format!("Source file does not exist: {source}");
         return Err(Error::new(ErrorKind::NotFound, text));
@@ -145,7 +145,7 @@ async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
     if is_taken && asked.overwrite {
         check_is_no_link(cx, destination).await?;
     }
-    let to = plan.open(cx, destination).await?;
+    let to = plan.open_file(cx, destination).await?;
     if from == to {
         let text = format!("source and destination are the same file: {source}");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -155,6 +155,6 @@ async fn plan(cx: &Cx<Editor>, asked: &MoveFile) -> Result<EditPlan> {
         return Err(Error::new(ErrorKind::Conflict, text)
             .with_hint("call it with overwrite=true to replace it"));
     }
-    plan.rename(from, to);
+    plan.plan_rename(from, to);
     Ok(plan)
 }

@@ -6,12 +6,12 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::file_change::FileChange;
 
 use super::{
-    applied_change_output, check_is_its_own, check_seen, counts, preview_of, require_existing_file,
-    tolerance_note,
+    applied_change_output, check_is_own_path, check_unchanged_since_seen, format_line_counts,
+    preview_plan, require_existing_file, tolerance_note,
 };
-use crate::apply::{ChangeOrigin, apply};
+use crate::apply::{ChangeOrigin, apply_plan};
 use crate::edit::{
-    EditAnchors, EditFailure, EditRequest, MatchFailure, MatchSelection, edit, quoted,
+    EditAnchors, EditFailure, EditRequest, MatchFailure, MatchSelection, edit_bytes, quote_start,
 };
 use crate::editor::Editor;
 use crate::files::not_text_error;
@@ -97,9 +97,10 @@ impl Tool for MultiFileEdit {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let (plan, notes) = self.plan(cx).await?;
-        let applied = apply(cx, ChangeOrigin { tool: "multiFileEdit", undoes: None }, plan).await?;
-        let mut result = self.result();
+        let (plan, notes) = self.plan_operations(cx).await?;
+        let applied =
+            apply_plan(cx, ChangeOrigin { tool: "multiFileEdit", undoes: None }, plan).await?;
+        let mut result = self.result_fields();
         if !notes.is_empty() {
             result.insert("notes".to_owned(), notes.into());
         }
@@ -108,7 +109,10 @@ impl Tool for MultiFileEdit {
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
         let count = |action: MultiFileAction| {
-            self.operations.iter().filter(|operation| operation.action() == Some(action)).count()
+            self.operations
+                .iter()
+                .filter(|operation| operation.parse_action() == Some(action))
+                .count()
         };
         let named = [
             (MultiFileAction::Edit, "edit"),
@@ -120,9 +124,13 @@ impl Tool for MultiFileEdit {
         let counted = counted.into_iter().filter(|(count, _)| *count > 0);
         let what: Vec<String> = counted.map(|(count, name)| format!("{count} {name}")).collect();
         let said = |changes: &[FileChange]| {
-            format!("Atomic multi-file operation: {} {}", what.join(", "), counts(changes))
+            format!(
+                "Atomic multi-file operation: {} {}",
+                what.join(", "),
+                format_line_counts(changes)
+            )
         };
-        preview_of(cx, self.plan(cx).await.map(|it| it.0), said).await
+        preview_plan(cx, self.plan_operations(cx).await.map(|it| it.0), said).await
     }
 }
 
@@ -130,7 +138,7 @@ tool!(MultiFileEdit);
 
 impl MultiFileEdit {
     /// Plans all operations. Also returns where files write the texts differently.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, Vec<String>)> {
+    async fn plan_operations(&self, cx: &Cx<Editor>) -> Result<(EditPlan, Vec<String>)> {
         let wrong = |text: String| Err(Error::new(ErrorKind::InvalidArguments, text));
         if self.operations.is_empty() {
             return wrong("operations array is required and cannot be empty".to_owned());
@@ -141,7 +149,7 @@ impl MultiFileEdit {
         let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
         let mut notes = Vec::new();
         for (index, operation) in self.operations.iter().enumerate() {
-            plan = operation.plan(cx, plan, &mut notes).await.map_err(|error| {
+            plan = operation.plan_operation(cx, plan, &mut notes).await.map_err(|error| {
                 let of = self.operations.len();
                 let text = format!(
                     "operation {} of {of} cannot be done, nothing was changed: {}",
@@ -154,17 +162,17 @@ impl MultiFileEdit {
         Ok((plan, notes))
     }
 
-    fn result(&self) -> Map<String, Value> {
+    fn result_fields(&self) -> Map<String, Value> {
         let count = self.operations.len();
         let mut result = json_object!({
             "success": true, "operations_completed": count, "operations_total": count,
         });
         let paths = |wanted: MultiFileAction| -> Vec<Value> {
             let those =
-                self.operations.iter().filter(|operation| operation.action() == Some(wanted));
+                self.operations.iter().filter(|operation| operation.parse_action() == Some(wanted));
             let named = those.map(|operation| match wanted {
                 MultiFileAction::Rename => {
-                    json!({ "from": operation.from(), "to": operation.destination() })
+                    json!({ "from": operation.source(), "to": operation.destination() })
                 }
                 MultiFileAction::Edit | MultiFileAction::Create | MultiFileAction::Delete => {
                     json!(operation.path)
@@ -191,7 +199,7 @@ impl MultiFileEdit {
 }
 
 impl MultiFileOperation {
-    fn action(&self) -> Option<MultiFileAction> {
+    fn parse_action(&self) -> Option<MultiFileAction> {
         Some(match self.action.to_ascii_lowercase().as_str() {
             "edit" => MultiFileAction::Edit,
             "create" => MultiFileAction::Create,
@@ -201,7 +209,7 @@ impl MultiFileOperation {
         })
     }
 
-    fn from(&self) -> Option<&str> {
+    fn source(&self) -> Option<&str> {
         self.from.as_deref().or(self.source_path.as_deref())
     }
 
@@ -209,13 +217,13 @@ impl MultiFileOperation {
         self.to.as_deref().or(self.destination_path.as_deref())
     }
 
-    async fn plan(
+    async fn plan_operation(
         &self,
         cx: &Cx<Editor>,
         plan: EditPlan,
         notes: &mut Vec<String>,
     ) -> Result<EditPlan> {
-        let Some(action) = self.action() else {
+        let Some(action) = self.parse_action() else {
             let text = format!(
                 "Invalid action: {}. Valid actions: ['edit', 'create', 'delete', 'rename']",
                 self.action
@@ -223,14 +231,14 @@ impl MultiFileOperation {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         match action {
-            MultiFileAction::Edit => self.edit(cx, plan, notes).await,
-            MultiFileAction::Create => self.create(cx, plan).await,
-            MultiFileAction::Delete => self.delete(cx, plan).await,
-            MultiFileAction::Rename => self.rename(cx, plan).await,
+            MultiFileAction::Edit => self.plan_edit(cx, plan, notes).await,
+            MultiFileAction::Create => self.plan_creation(cx, plan).await,
+            MultiFileAction::Delete => self.plan_deletion(cx, plan).await,
+            MultiFileAction::Rename => self.plan_rename(cx, plan).await,
         }
     }
 
-    async fn edit(
+    async fn plan_edit(
         &self,
         cx: &Cx<Editor>,
         mut plan: EditPlan,
@@ -244,7 +252,7 @@ impl MultiFileOperation {
         let old = self.old.clone().ok_or_else(|| missing("old"))?;
         let new = self.new.clone().ok_or_else(|| missing("new"))?;
         let number = require_existing_file(cx, &mut plan, path).await?;
-        check_seen(cx, &plan, number).await?;
+        check_unchanged_since_seen(cx, &plan, number).await?;
         let (prologue, epilogue) =
             (self.prologue.clone().unwrap_or_default(), self.epilogue.clone().unwrap_or_default());
         let places = if self.replace_all { MatchSelection::All } else { MatchSelection::One };
@@ -254,46 +262,47 @@ impl MultiFileOperation {
                 move |_| {
                     let anchors = EditAnchors { prologue: &prologue, epilogue: &epilogue };
                     let bytes = plan.planned_bytes(number).unwrap_or_default();
-                    let edited = edit(bytes, EditRequest { old: &old, new: &new, anchors, places })
-                        .map_err(|failed| edit_error(&path, bytes, &old, failed));
+                    let edited =
+                        edit_bytes(bytes, EditRequest { old: &old, new: &new, anchors, places })
+                            .map_err(|failed| edit_error(&path, bytes, &old, failed));
                     (plan, edited)
                 }
             })
             .await?;
         let edited = edited?;
-        plan.write(number, edited.bytes)?;
+        plan.plan_write(number, edited.bytes)?;
         notes.extend(edited.forgiven.map(|it| format!("{path}: {}", tolerance_note(&it))));
         Ok(plan)
     }
 
-    async fn create(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
+    async fn plan_creation(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let path = required_field("path", self.path.as_deref())?;
         let Some(content) = &self.content else {
             let text = "'content' is required for create operation";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
-        let number = plan.open(cx, path).await?;
+        let number = plan.open_file(cx, path).await?;
         if plan.planned_bytes(number).is_some() {
             return Err(Error::new(ErrorKind::Conflict, format!("File already exists: {path}")));
         }
-        plan.write(number, content.clone().into_bytes())?;
+        plan.plan_write(number, content.clone().into_bytes())?;
         Ok(plan)
     }
 
-    async fn delete(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
+    async fn plan_deletion(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
         let path = required_field("path", self.path.as_deref())?;
         let number = require_existing_file(cx, &mut plan, path).await?;
-        check_is_its_own(cx, &plan, number).await?;
-        check_seen(cx, &plan, number).await?;
-        plan.delete(number);
+        check_is_own_path(cx, &plan, number).await?;
+        check_unchanged_since_seen(cx, &plan, number).await?;
+        plan.plan_delete(number);
         Ok(plan)
     }
 
-    async fn rename(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
-        let from_path = required_field("from", self.from())?;
+    async fn plan_rename(&self, cx: &Cx<Editor>, mut plan: EditPlan) -> Result<EditPlan> {
+        let from_path = required_field("from", self.source())?;
         let to_path = required_field("to", self.destination())?;
         let from = require_existing_file(cx, &mut plan, from_path).await?;
-        let to = plan.open(cx, to_path).await?;
+        let to = plan.open_file(cx, to_path).await?;
         if from == to {
             let text = format!("source and destination are the same file: {from_path}");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -302,8 +311,8 @@ impl MultiFileOperation {
             let text = format!("Destination already exists: {to_path}");
             return Err(Error::new(ErrorKind::Conflict, text));
         }
-        check_is_its_own(cx, &plan, from).await?;
-        plan.rename(from, to);
+        check_is_own_path(cx, &plan, from).await?;
+        plan.plan_rename(from, to);
         Ok(plan)
     }
 }
@@ -316,7 +325,7 @@ fn edit_error(path: &str, bytes: &[u8], old: &str, failed: EditFailure) -> Error
     let text = match &failed {
         EditFailure::NotText => return not_text_error(path, bytes, bytes.len() as u64),
         EditFailure::Missed(MatchFailure::NotFound | MatchFailure::NotBetween(_), _) => {
-            format!("Edit target not found in {path}: {}", quoted(old))
+            format!("Edit target not found in {path}: {}", quote_start(old))
         }
         EditFailure::Missed(MatchFailure::Ambiguous { .. }, _) => format!(
             "Edit target is ambiguous in {path} (matched multiple times). \

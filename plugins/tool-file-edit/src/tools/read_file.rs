@@ -3,17 +3,17 @@
 use jaato_plugin_sdk::files::{FileFacts, FileRead, READ_BYTES_MAX};
 use jaato_plugin_sdk::prelude::*;
 
-use super::{require_argument, seen_file_of};
+use super::{fully_seen_file, require_argument};
 use crate::editor::Editor;
 use crate::files::{
-    CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch, not_text_error, read_facts,
+    CHANGED_BYTES_MAX, FileSnapshot, check_is_file, fetch_contents, not_text_error, read_facts,
 };
 use crate::page::{LinePage, PageContent};
-use crate::plan::{absolute, resolve};
+use crate::plan::{absolute_path, resolve_links};
 use crate::recover_changes::recover_unfinished_changes;
 use crate::seen_files::SeenFile;
 use crate::similar_names::{find_lookalike_path, missing_file_error};
-use crate::text::{DecodedText, decode, display_text as in_view, image_type};
+use crate::text::{DecodedText, decode_bytes, detect_image_type, display_text as in_view};
 
 /// The default and the maximum number of lines shown.
 const LINES: u64 = 2000;
@@ -98,8 +98,8 @@ impl Tool for ReadFile {
         check_is_file(path, &facts)?;
         let length = if facts.size <= WHOLE_BYTES_MAX { WHOLE_BYTES_MAX } else { FIRST_BYTES };
         let (first, has_more) = read_chunk(cx, path, 0, length).await?;
-        if let Some(kind) = image_type(&first) {
-            return image(cx, path, kind, facts).await;
+        if let Some(kind) = detect_image_type(&first) {
+            return read_image(cx, path, kind, facts).await;
         }
         if first.starts_with(PDF) {
             let error = not_text_error(path, &first, facts.size);
@@ -108,14 +108,14 @@ impl Tool for ReadFile {
                  user to attach it (`--attach`)"
             )));
         }
-        let page = self.page(cx).await;
+        let page = self.new_page(cx).await;
         // The file's actual name may differ from the name in the call.
         let named = Self { path: path.to_owned(), ..self };
         let read = match has_more {
             false => named.show_from_memory(cx, facts, first, page).await?,
-            true => named.part(cx, facts, first, page).await?,
+            true => named.show_part(cx, facts, first, page).await?,
         };
-        let mut text = read.text(path, &named);
+        let mut text = read.format_excerpt(path, &named);
         for line in mended {
             text.push_str(&format!("\n[{line}]"));
         }
@@ -146,7 +146,7 @@ struct LineEnds {
 }
 
 impl LineEnds {
-    fn count(&mut self, text: &str) {
+    fn count_line_ends(&mut self, text: &str) {
         let cr_lf = memchr::memmem::find_iter(text.as_bytes(), b"\r\n").count();
         self.cr_lf += cr_lf;
         self.lf += memchr::memchr_iter(b'\n', text.as_bytes()).count() - cr_lf;
@@ -177,7 +177,7 @@ impl ReadFile {
         self.offset.unwrap_or(1).saturating_add(shown.lines).saturating_sub(1)
     }
 
-    async fn page(&self, cx: &Reporter) -> LinePage {
+    async fn new_page(&self, cx: &Reporter) -> LinePage {
         let facts = cx.session().await.ok();
         let bytes = facts.and_then(|facts| facts.output_bytes_max).unwrap_or(OUTPUT_BYTES);
         let bytes = bytes.saturating_sub(HEADING_BYTES).min(SHOWN_BYTES_MAX);
@@ -198,15 +198,15 @@ impl ReadFile {
         let read = move |_: &Reporter| {
             let size = snapshot.bytes.len() as u64;
             let not_text = |_| not_text_error(&path, &snapshot.bytes, size);
-            let DecodedText { text, charset } = decode(&snapshot.bytes).map_err(not_text)?;
+            let DecodedText { text, charset } = decode_bytes(&snapshot.bytes).map_err(not_text)?;
             let mut page = page;
             let mut line_ends = LineEnds::default();
-            line_ends.count(&text);
+            line_ends.count_line_ends(&text);
             page.add_chunk(&in_view(text));
             let (shown, remark) = (page.finish(), charset.encoding_note());
             let total = Some(shown.total);
             let read = ReadExcerpt { shown, total, has_more: false, size, remark, line_ends };
-            Ok((read, seen_file_of(&snapshot)))
+            Ok((read, fully_seen_file(&snapshot)))
         };
         let (mut read, sight) = cx.blocking(read).await??;
         read.has_more = self.last_shown_line(&read.shown) < read.shown.total;
@@ -215,7 +215,7 @@ impl ReadFile {
     }
 
     /// Shows part of a large file and reads no more of it than necessary.
-    async fn part(
+    async fn show_part(
         &self,
         cx: &Cx<Editor>,
         facts: FileFacts,
@@ -225,7 +225,8 @@ impl ReadFile {
         let path = self.path.as_str();
         // Its last character may be incomplete.
         if !is_utf_8_so_far(&first)
-            && decode(&first).map_or(true, |decoded| decoded.charset.encoding_note().is_some())
+            && decode_bytes(&first)
+                .map_or(true, |decoded| decoded.charset.encoding_note().is_some())
         {
             return self.read_encoded(cx, facts, &first, page).await;
         }
@@ -234,19 +235,19 @@ impl ReadFile {
         let (mut bytes, mut is_end) = (first, false);
         let (mut is_damaged, mut line_ends) = (false, LineEnds::default());
         loop {
-            let text = text_of(&mut bytes, is_end, &mut is_damaged);
-            line_ends.count(&text);
+            let text = take_text(&mut bytes, is_end, &mut is_damaged);
+            line_ends.count_line_ends(&text);
             page.add_chunk(&text);
             if page.is_full() || is_end {
                 break;
             }
-            if page.is_ahead() && offset > PASSED_BYTES_MAX {
+            if page.is_before_first_line() && offset > PASSED_BYTES_MAX {
                 let line = self.offset.unwrap_or(1);
                 let text = format!("line {line} of {path} is after its first {offset} bytes");
                 return Err(Error::new(ErrorKind::LimitReached, text)
                     .with_hint("read it with a command, such as `tail -c`"));
             }
-            let length = if page.is_ahead() { READ_BYTES_MAX } else { FIRST_BYTES };
+            let length = if page.is_before_first_line() { READ_BYTES_MAX } else { FIRST_BYTES };
             let (next, more) = read_chunk(cx, path, offset, length).await?;
             offset += next.len() as u64;
             size = size.max(offset);
@@ -270,23 +271,23 @@ impl ReadFile {
         page: LinePage,
     ) -> Result<ReadExcerpt> {
         let head = &first[..first.len().min(8 * 1024)];
-        if decode(head).is_err() || facts.size > CHANGED_BYTES_MAX {
+        if decode_bytes(head).is_err() || facts.size > CHANGED_BYTES_MAX {
             return Err(not_text_error(&self.path, head, facts.size));
         }
-        let snapshot = fetch(cx, &self.path, facts).await?;
+        let snapshot = fetch_contents(cx, &self.path, facts).await?;
         self.show_from_memory(cx, snapshot.facts, snapshot.bytes.into_bytes(), page).await
     }
 
     async fn remember_seen_lines(&self, cx: &Cx<Editor>, sight: SeenFile) -> Result<()> {
         let folder = &cx.state().editor_context(cx).await?.folder;
-        let target = resolve(cx, &absolute(folder, &self.path)).await;
+        let target = resolve_links(cx, &absolute_path(folder, &self.path)).await;
         cx.state().remember_seen_file(&target, sight);
         Ok(())
     }
 }
 
 impl ReadExcerpt {
-    fn text(&self, path: &str, asked: &ReadFile) -> String {
+    fn format_excerpt(&self, path: &str, asked: &ReadFile) -> String {
         let first = asked.offset.unwrap_or(1);
         let last = asked.last_shown_line(&self.shown);
         let size = self.size;
@@ -339,13 +340,15 @@ async fn read_chunk(
 /// Returns true if bytes are UTF-8 text whose last character may be incomplete.
 fn is_utf_8_so_far(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
-        Ok(_) => decode(bytes).is_ok(),
-        Err(error) => error.error_len().is_none() && decode(&bytes[..error.valid_up_to()]).is_ok(),
+        Ok(_) => decode_bytes(bytes).is_ok(),
+        Err(error) => {
+            error.error_len().is_none() && decode_bytes(&bytes[..error.valid_up_to()]).is_ok()
+        }
     }
 }
 
 /// Takes the text out of bytes, except an incomplete last character.
-fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
+fn take_text(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
     let mut text = String::new();
     let mut done = 0;
     while let Err(error) = std::str::from_utf8(&bytes[done..]) {
@@ -370,7 +373,7 @@ fn text_of(bytes: &mut Vec<u8>, is_end: bool, is_damaged: &mut bool) -> String {
 }
 
 /// Returns an image to the model.
-async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Result<Output> {
+async fn read_image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Result<Output> {
     if facts.size > IMAGE_BYTES_MAX {
         let text = format!(
             "Image too large: {path} has {} bytes, but at most {IMAGE_BYTES_MAX} can be shown",
@@ -378,7 +381,7 @@ async fn image(cx: &Cx<Editor>, path: &str, kind: &str, facts: FileFacts) -> Res
         );
         return Err(Error::new(ErrorKind::LimitReached, text));
     }
-    let bytes = fetch(cx, path, facts).await?.bytes.into_bytes();
+    let bytes = fetch_contents(cx, path, facts).await?.bytes.into_bytes();
     let size = bytes.len();
     cx.attach(kind, bytes).await?;
     Ok(Output::json(json!({ "path": path, "size": size, "type": "image", "mime_type": kind })))

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 
 use super::{applied_change_output, require_argument};
-use crate::editor::{Editor, history_failure};
+use crate::editor::{Editor, history_error};
 use crate::files::read_facts;
 use crate::recover_changes::recover_unfinished_changes;
 use crate::undo_change::undo_change;
@@ -41,7 +41,7 @@ impl Tool for UndoFileChange {
         let place = cx.state().editor_context(cx).await?.clone();
         // A path that is not allowed is refused, regardless of the history.
         read_facts(cx, path).await?;
-        let named = place.find_name(cx, path).await;
+        let named = place.resolve_file_name(cx, path).await;
         let (history, redo) = (cx.state().history()?.clone(), self.redo);
         let step = cx
             .blocking(move |_| match redo {
@@ -49,7 +49,7 @@ impl Tool for UndoFileChange {
                 false => history.undo_step(&named),
             })
             .await?
-            .map_err(history_failure)?;
+            .map_err(history_error)?;
         let Some(step) = step else {
             let text = match self.redo {
                 true => format!("Nothing to redo for: {path}"),

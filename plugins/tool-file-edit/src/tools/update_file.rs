@@ -7,15 +7,17 @@ use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
 use super::{
-    applied_change_output, backup_of, check_seen, counts, edit_error, preview_of, require_argument,
-    tolerance_note,
+    applied_change_output, backup_id_of, check_unchanged_since_seen, edit_error,
+    format_line_counts, preview_plan, require_argument, tolerance_note,
 };
-use crate::apply::{ChangeOrigin, apply};
-use crate::edit::{EditAnchors, EditRequest, EditResult, MatchSelection, edit, rewrite};
+use crate::apply::{ChangeOrigin, apply_plan};
+use crate::edit::{
+    EditAnchors, EditRequest, EditResult, MatchSelection, edit_bytes, encode_new_text,
+};
 use crate::editor::Editor;
 use crate::plan::EditPlan;
 use crate::recover_changes::recover_unfinished_changes;
-use crate::text::{decode, lines_of};
+use crate::text::{count_lines, decode_bytes};
 
 /// Edit a file: replace `old`, which must be there once, by `new`; or the whole text by
 /// `new_content`. Returns a diff.
@@ -63,13 +65,13 @@ impl Tool for UpdateFile {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let (plan, edited) = self.plan(cx).await?;
+        let (plan, edited) = self.plan_update(cx).await?;
         let maker = ChangeOrigin { tool: "updateFile", undoes: None };
-        let applied = apply(cx, maker, plan).await?;
+        let applied = apply_plan(cx, maker, plan).await?;
         let plan = Arc::clone(&applied.plan);
         let counted = move |_: &Reporter| {
             let bytes = plan.planned_bytes(0).unwrap_or_default();
-            (bytes.len(), decode(bytes).map_or(0, |decoded| lines_of(&decoded.text)))
+            (bytes.len(), decode_bytes(bytes).map_or(0, |decoded| count_lines(&decoded.text)))
         };
         let (size, lines) = cx.blocking(counted).await?;
         let mut result = json_object!({
@@ -81,7 +83,7 @@ impl Tool for UpdateFile {
         if let Some(differences) = edited.forgiven {
             result.insert("note".to_owned(), tolerance_note(&differences).into());
         }
-        match backup_of(&applied, 0) {
+        match backup_id_of(&applied, 0) {
             Some(backup) => result.insert("backup".to_owned(), backup.into()),
             None => result.insert("unchanged".to_owned(), true.into()),
         };
@@ -90,8 +92,8 @@ impl Tool for UpdateFile {
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
         let path = self.path.clone();
-        let said = |changes: &[_]| format!("Update {path} {}", counts(changes));
-        preview_of(cx, self.plan(cx).await.map(|(plan, _)| plan), said).await
+        let said = |changes: &[_]| format!("Update {path} {}", format_line_counts(changes));
+        preview_plan(cx, self.plan_update(cx).await.map(|(plan, _)| plan), said).await
     }
 }
 
@@ -99,7 +101,7 @@ tool!(UpdateFile);
 
 impl UpdateFile {
     /// Plans the change. Also returns the edit's result.
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<(EditPlan, EditResult)> {
+    async fn plan_update(&self, cx: &Cx<Editor>) -> Result<(EditPlan, EditResult)> {
         let path = require_argument("path", &self.path)?;
         self.check_fields()?;
         let mut plan = EditPlan::new(&cx.state().editor_context(cx).await?.folder);
@@ -110,10 +112,10 @@ impl UpdateFile {
             asked.apply_edit(bytes)
         });
         // A comparison with the seen version digests large files, so both run at once.
-        let (seen, made) = join(check_seen(cx, &plan, number), made).await;
+        let (seen, made) = join(check_unchanged_since_seen(cx, &plan, number), made).await;
         seen?;
         let mut edited = made??;
-        plan.write(number, std::mem::take(&mut edited.bytes))?;
+        plan.plan_write(number, std::mem::take(&mut edited.bytes))?;
         Ok((plan, edited))
     }
 
@@ -133,16 +135,18 @@ impl UpdateFile {
     fn apply_edit(&self, bytes: &[u8]) -> Result<EditResult> {
         let old = self.old.as_deref().unwrap_or_default();
         let made = match &self.new_content {
-            Some(whole) => {
-                rewrite(bytes, whole).map(|bytes| EditResult { bytes, replaced: 1, forgiven: None })
-            }
+            Some(whole) => encode_new_text(bytes, whole).map(|bytes| EditResult {
+                bytes,
+                replaced: 1,
+                forgiven: None,
+            }),
             None => {
                 let new = self.new.as_deref().unwrap_or_default();
                 let prologue = self.prologue.as_deref().unwrap_or_default();
                 let epilogue = self.epilogue.as_deref().unwrap_or_default();
                 let places =
                     if self.replace_all { MatchSelection::All } else { MatchSelection::One };
-                edit(
+                edit_bytes(
                     bytes,
                     EditRequest { old, new, anchors: EditAnchors { prologue, epilogue }, places },
                 )

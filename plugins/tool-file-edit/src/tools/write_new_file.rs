@@ -3,12 +3,12 @@
 use jaato_plugin_sdk::hooks::Preview;
 use jaato_plugin_sdk::prelude::*;
 
-use super::{change_output, preview_of, require_argument};
-use crate::apply::{ChangeOrigin, apply};
+use super::{change_output, preview_plan, require_argument};
+use crate::apply::{ChangeOrigin, apply_plan};
 use crate::editor::Editor;
-use crate::plan::{EditPlan, absolute, resolve};
+use crate::plan::{EditPlan, absolute_path, resolve_links};
 use crate::recover_changes::recover_unfinished_changes;
-use crate::text::lines_of;
+use crate::text::count_lines;
 
 /// Write a new file, with the folders above it. It must not exist yet.
 #[derive(Clone, ToolInput)]
@@ -40,10 +40,10 @@ impl Tool for WriteNewFile {
 
     async fn call(self, cx: &Cx<Editor>) -> Result<Output> {
         let mended = recover_unfinished_changes(cx).await?;
-        let plan = self.plan(cx).await?;
+        let plan = self.plan_new_file(cx).await?;
         let maker = ChangeOrigin { tool: "writeNewFile", undoes: None };
-        apply(cx, maker, plan).await?;
-        let (size, lines) = (self.content.len(), lines_of(&self.content));
+        apply_plan(cx, maker, plan).await?;
+        let (size, lines) = (self.content.len(), count_lines(&self.content));
         let result =
             json_object!({ "success": true, "path": self.path, "size": size, "lines": lines });
         // The model knows the content, because it wrote it.
@@ -51,16 +51,16 @@ impl Tool for WriteNewFile {
     }
 
     async fn preview(self, cx: &Cx<Editor>) -> Result<Preview> {
-        let lines = lines_of(&self.content);
+        let lines = count_lines(&self.content);
         let text = format!("Create new file: {} ({lines} lines)", self.path);
-        preview_of(cx, self.plan(cx).await, |_| text).await
+        preview_plan(cx, self.plan_new_file(cx).await, |_| text).await
     }
 }
 
 tool!(WriteNewFile);
 
 impl WriteNewFile {
-    async fn plan(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
+    async fn plan_new_file(&self, cx: &Cx<Editor>) -> Result<EditPlan> {
         let path = require_argument("path", &self.path)?;
         let folder = cx.state().editor_context(cx).await?.folder.clone();
         let mut plan = EditPlan::new(&folder);
@@ -69,9 +69,9 @@ impl WriteNewFile {
             return Err(Error::new(ErrorKind::Conflict, text)
                 .with_hint("use updateFile to change an existing file"));
         }
-        let target = resolve(cx, &absolute(&folder, path)).await;
-        let number = plan.add(path, target, None)?;
-        plan.write(number, self.content.clone().into_bytes())?;
+        let target = resolve_links(cx, &absolute_path(&folder, path)).await;
+        let number = plan.add_file(path, target, None)?;
+        plan.plan_write(number, self.content.clone().into_bytes())?;
         Ok(plan)
     }
 }

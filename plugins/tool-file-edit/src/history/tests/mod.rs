@@ -5,11 +5,11 @@ mod sessions;
 
 use super::{ChangeId, ContentId, FilePath, FileTransition, RecordedChange, StoredFileState};
 
-pub(super) fn path(name: &str) -> FilePath {
+pub(super) fn file_path(name: &str) -> FilePath {
     FilePath::new(&format!("/srv/{name}"), "/srv", "local")
 }
 
-pub(super) fn kept(text: &str) -> StoredFileState {
+pub(super) fn stored_state(text: &str) -> StoredFileState {
     StoredFileState {
         content: ContentId::from_bytes(text.as_bytes()),
         size: text.len() as u64,
@@ -17,12 +17,12 @@ pub(super) fn kept(text: &str) -> StoredFileState {
     }
 }
 
-pub(super) fn edit(name: &str, before: Option<&str>, after: Option<&str>) -> FileTransition {
-    let (before, after) = (before.map(kept), after.map(kept));
-    FileTransition { path: path(name), before, after, moved_from: None }
+pub(super) fn transition(name: &str, before: Option<&str>, after: Option<&str>) -> FileTransition {
+    let (before, after) = (before.map(stored_state), after.map(stored_state));
+    FileTransition { path: file_path(name), before, after, moved_from: None }
 }
 
-pub(super) fn change(id: u64, files: Vec<FileTransition>) -> RecordedChange {
+pub(super) fn done_change(id: u64, files: Vec<FileTransition>) -> RecordedChange {
     RecordedChange {
         id: ChangeId(id),
         at_ms: 0,

@@ -8,7 +8,7 @@ use super::super::{
     ChangeOutcome, ContentId, CurrentContent, FileTransition, History, HistoryError, NewChange,
     StoredFileState, plan_recovery,
 };
-use super::path;
+use super::file_path;
 
 /// Variables that make a test program one of the processes below: the folder and its job.
 const FOLDER: &str = "JAATO_TEST_FILE_HISTORY";
@@ -43,15 +43,15 @@ fn child_process_of_the_other_tests() {
     let job = std::env::var(JOB).unwrap();
     let history = History::open(&folder.join("history")).unwrap();
     match job.split_once(' ').unwrap() {
-        ("die", point) => apply(&history, &folder.join("work"), point.parse().unwrap()),
+        ("die", point) => apply_until(&history, &folder.join("work"), point.parse().unwrap()),
         ("change", name) => change_often(&history, name),
-        ("fill", _) => fill(&history, &folder.join("work")),
+        ("fill", _) => fill_disk(&history, &folder.join("work")),
         other => panic!("{other:?}"),
     }
 }
 
 /// Returns the state of the file at a path, and stores its content.
-fn state(history: &History, path: &Path) -> Option<StoredFileState> {
+fn stored_file_state(history: &History, path: &Path) -> Option<StoredFileState> {
     let bytes = fs::read(path).ok()?;
     let content = history.store_content(&bytes).unwrap();
     Some(StoredFileState { content, size: bytes.len() as u64, mode: 0o644 })
@@ -63,15 +63,15 @@ fn state_after(text: &str) -> Option<StoredFileState> {
 }
 
 /// Changes a file, creates one, deletes one, and aborts at a point.
-fn apply(history: &History, work: &Path, point: usize) {
+fn apply_until(history: &History, work: &Path, point: usize) {
     let die_at = |here: usize| {
         if here == point {
             std::process::abort();
         }
     };
     let step = |name: &str, after| FileTransition {
-        path: path(name),
-        before: state(history, &work.join(name)),
+        path: file_path(name),
+        before: stored_file_state(history, &work.join(name)),
         after,
         moved_from: None,
     };
@@ -95,13 +95,13 @@ fn apply(history: &History, work: &Path, point: usize) {
     die_at(5);
 }
 
-fn texts(work: &Path) -> [Option<String>; 3] {
+fn work_file_texts(work: &Path) -> [Option<String>; 3] {
     ["changed", "made", "gone"].map(|name| fs::read_to_string(work.join(name)).ok())
 }
 
 /// Recovers changes, as a session does before its first call.
-fn recover(history: &History, work: &Path) {
-    for pending in history.unfinished().unwrap() {
+fn recover_changes(history: &History, work: &Path) {
+    for pending in history.take_unfinished_changes().unwrap() {
         let look = |step: &FileTransition| match fs::read(work.join(step.path.as_str())) {
             Ok(bytes) => CurrentContent::Content(ContentId::from_bytes(&bytes)),
             Err(_) => CurrentContent::Nothing,
@@ -113,7 +113,9 @@ fn recover(history: &History, work: &Path) {
             let step = &pending.change().files[*number];
             let path = work.join(step.path.as_str());
             match &step.before {
-                Some(kept) => fs::write(path, history.contents(&kept.content).unwrap()).unwrap(),
+                Some(kept) => {
+                    fs::write(path, history.read_content(&kept.content).unwrap()).unwrap()
+                }
                 None => fs::remove_file(path).unwrap(),
             }
         }
@@ -141,12 +143,16 @@ fn change_is_applied_completely_or_not_at_all_if_the_process_is_killed() {
         let output = start_job(folder.path(), &format!("die {point}")).output().unwrap();
         assert_eq!(is_aborted(output.status), point < POINTS, "{output:?}");
         let history = History::open(&folder.path().join("history")).unwrap();
-        recover(&history, &work);
+        recover_changes(&history, &work);
         let is_new = point >= 4;
-        assert_eq!(texts(&work), if is_new { new.clone() } else { old.clone() }, "point {point}");
-        let step = history.undo_step(&path("changed")).unwrap();
+        assert_eq!(
+            work_file_texts(&work),
+            if is_new { new.clone() } else { old.clone() },
+            "point {point}"
+        );
+        let step = history.undo_step(&file_path("changed")).unwrap();
         assert_eq!(step.is_some(), is_new, "point {point}");
-        assert_eq!(history.unfinished().unwrap().len(), 0);
+        assert_eq!(history.take_unfinished_changes().unwrap().len(), 0);
         let left = fs::read_dir(folder.path().join("history/pending")).unwrap().count();
         assert_eq!(left, 0, "point {point}");
     }
@@ -159,12 +165,12 @@ fn change_often(history: &History, name: &str) {
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
         let files = vec![
             FileTransition {
-                path: path(name),
+                path: file_path(name),
                 before: before.clone(),
                 after: None,
                 moved_from: None,
             },
-            FileTransition { path: path("shared"), before, after: None, moved_from: None },
+            FileTransition { path: file_path("shared"), before, after: None, moved_from: None },
         ];
         let new = NewChange { files, ..NewChange::default() };
         let pending = loop {
@@ -176,7 +182,7 @@ fn change_often(history: &History, name: &str) {
         pending.finish(ChangeOutcome::Done).unwrap();
         let bounds =
             super::super::HistoryLimits { changes_per_file: CHANGES, ..Default::default() };
-        history.prune(&bounds).unwrap();
+        history.prune_history(&bounds).unwrap();
     }
 }
 
@@ -190,17 +196,17 @@ fn two_processes_at_once_lose_nothing() {
     }
     let history = History::open(&folder.path().join("history")).unwrap();
     for name in ["one", "two", "shared"] {
-        let backups = history.backups(Some(&path(name))).unwrap();
+        let backups = history.list_backups(Some(&file_path(name))).unwrap();
         assert_eq!(backups.len(), CHANGES, "{name}");
         for backup in &backups {
-            history.contents(&backup.file.content).unwrap();
+            history.read_content(&backup.file.content).unwrap();
         }
     }
-    assert_eq!(history.take_damaged().unwrap(), 0);
+    assert_eq!(history.take_damaged_count().unwrap(), 0);
 }
 
 /// Makes changes until the disk is full, and one that is too large for it.
-fn fill(history: &History, work: &Path) {
+fn fill_disk(history: &History, work: &Path) {
     let large = history.store_content(&vec![b'x'; 64 * 1024]).unwrap_err();
     assert!(large.is_disk_full(), "{large}");
     // The journal reaches the file size limit.
@@ -208,8 +214,12 @@ fn fill(history: &History, work: &Path) {
         let text = number.to_string();
         let content = history.store_content(text.as_bytes()).unwrap();
         let before = Some(StoredFileState { content, size: text.len() as u64, mode: 0o644 });
-        let step =
-            FileTransition { path: path("a"), before, after: state_after("new"), moved_from: None };
+        let step = FileTransition {
+            path: file_path("a"),
+            before,
+            after: state_after("new"),
+            moved_from: None,
+        };
         let new = NewChange { files: vec![step], ..NewChange::default() };
         let pending = history.begin_change(new).unwrap();
         if let Err(error) = pending.finish(ChangeOutcome::Done) {
@@ -233,14 +243,14 @@ fn on_a_full_disk_no_change_is_lost() {
     let finished = fs::read_to_string(folder.path().join("work/finished")).unwrap();
     let finished: usize = finished.parse().unwrap();
     let history = History::open(&folder.path().join("history")).unwrap();
-    assert_eq!(history.backups(None).unwrap().len(), finished);
-    assert_eq!(history.take_damaged().unwrap(), 0, "the torn line is cut off");
-    let unfinished = history.unfinished().unwrap();
+    assert_eq!(history.list_backups(None).unwrap().len(), finished);
+    assert_eq!(history.take_damaged_count().unwrap(), 0, "the torn line is cut off");
+    let unfinished = history.take_unfinished_changes().unwrap();
     assert_eq!(unfinished.len(), 1, "the change that could not be recorded is still pending");
     for pending in unfinished {
         pending.finish(ChangeOutcome::Done).unwrap();
     }
-    assert_eq!(history.backups(None).unwrap().len(), finished + 1);
+    assert_eq!(history.list_backups(None).unwrap().len(), finished + 1);
     let contents = folder.path().join("history/contents");
     let beside =
         fs::read_dir(contents).unwrap().filter(|entry| !entry.as_ref().unwrap().path().is_dir());
