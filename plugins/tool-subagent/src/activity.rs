@@ -41,7 +41,7 @@ pub enum ActivityPhase {
 }
 
 impl ActivityPhase {
-    pub fn word(self) -> &'static str {
+    pub fn status_word(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::WaitingForModel => "waiting_for_llm",
@@ -52,7 +52,7 @@ impl ActivityPhase {
     }
 
     /// Returns the phase that an event begins, if it begins one.
-    fn after(event: &Event) -> Option<Self> {
+    fn phase_after_event(event: &Event) -> Option<Self> {
         Some(match event {
             Event::TurnFinished { .. } => Self::Idle,
             Event::StepStarted { .. } | Event::ToolCallFinished { .. } => Self::WaitingForModel,
@@ -81,9 +81,11 @@ impl AgentActivity {
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    fn update_from_event(&mut self, event: &Event) {
         self.last_activity = Timestamp::now();
-        if let Some(phase) = ActivityPhase::after(event).filter(|phase| *phase != self.phase) {
+        if let Some(phase) =
+            ActivityPhase::phase_after_event(event).filter(|phase| *phase != self.phase)
+        {
             (self.phase, self.phase_began) = (phase, self.last_activity);
         }
         match event {
@@ -100,8 +102,8 @@ impl AgentActivity {
     }
 
     /// Returns one line for the user.
-    pub fn line(&self) -> String {
-        let mut line = format!("{} ({}): {}", self.agent, self.model, self.phase.word());
+    pub fn status_line(&self) -> String {
+        let mut line = format!("{} ({}): {}", self.agent, self.model, self.phase.status_word());
         if self.phase != ActivityPhase::Idle {
             line.push_str(&format!(", step {}", self.step));
         }
@@ -119,13 +121,13 @@ impl AgentActivity {
 
 impl AgentActivities {
     /// Adds an agent that was opened.
-    pub fn add(&self, session: &str, agent: &str, opener: &str, model: &str) {
+    pub fn add_agent(&self, session: &str, agent: &str, opener: &str, model: &str) {
         let activity = AgentActivity::new(agent, opener, model);
         self.0.lock().insert(session.to_owned(), activity);
     }
 
     /// Forgets an agent and all agents below it.
-    pub fn remove(&self, session: &str) {
+    pub fn remove_agent(&self, session: &str) {
         let mut activities = self.0.lock();
         let mut gone = vec![session.to_owned()];
         while let Some(session) = gone.pop() {
@@ -136,25 +138,25 @@ impl AgentActivities {
     }
 
     /// Notes an event of an agent, or of one below it.
-    pub fn note(&self, envelope: &EventEnvelope) {
+    pub fn record_event(&self, envelope: &EventEnvelope) {
         let session = envelope.session.as_str();
         if let Event::SessionStarted { model, agent: Some(agent), opener: Some(opener), .. } =
             &envelope.event
         {
-            return self.add(session, agent, opener.as_str(), model);
+            return self.add_agent(session, agent, opener.as_str(), model);
         }
         if let Some(activity) = self.0.lock().get_mut(session) {
-            activity.note(&envelope.event);
+            activity.update_from_event(&envelope.event);
         }
     }
 
     /// Returns what an agent does.
-    pub fn find(&self, session: &str) -> Option<AgentActivity> {
+    pub fn find_activity(&self, session: &str) -> Option<AgentActivity> {
         self.0.lock().get(session).cloned()
     }
 
     /// Returns the tree below a session as lines, each level indented by two columns.
-    pub fn tree(&self, opener: &str) -> Vec<String> {
+    pub fn tree_lines(&self, opener: &str) -> Vec<String> {
         let activities = self.0.lock();
         let mut lines = Vec::new();
         add_lines(&activities, opener, 0, &mut lines);
@@ -169,7 +171,7 @@ fn add_lines(
     lines: &mut Vec<String>,
 ) {
     for (session, activity) in activities.iter().filter(|(_, it)| it.opener == opener) {
-        lines.push(format!("{}{}", "  ".repeat(level), activity.line()));
+        lines.push(format!("{}{}", "  ".repeat(level), activity.status_line()));
         add_lines(activities, session, level + 1, lines);
     }
 }
@@ -188,22 +190,22 @@ mod tests {
     #[test]
     fn tree_shows_agents_below_agents_with_their_steps_tools_and_costs() {
         let activities = AgentActivities::default();
-        activities.add("a", "reader", "main", "p/m");
+        activities.add_agent("a", "reader", "main", "p/m");
         let started = Event::SessionStarted {
             model: "p/small".to_owned(),
             tools: Vec::new(),
             agent: Some("helper".to_owned()),
             opener: Some(SessionId::from("a")),
         };
-        activities.note(&envelope("b", started));
-        activities.note(&envelope("b", Event::StepStarted { step: 2 }));
+        activities.record_event(&envelope("b", started));
+        activities.record_event(&envelope("b", Event::StepStarted { step: 2 }));
         let usage = Usage {
             prompt_tokens: 90,
             output_tokens: 10,
             cost_micro_usd: Some(1_500),
             ..Usage::default()
         };
-        activities.note(&envelope("b", Event::Usage { usage }));
+        activities.record_event(&envelope("b", Event::Usage { usage }));
         let called = Event::ToolCallStarted {
             call_id: "c".into(),
             name: ToolName::from("readFile"),
@@ -212,17 +214,17 @@ mod tests {
             parent: None,
             by: None,
         };
-        activities.note(&envelope("b", called));
-        activities.note(&envelope("unknown", Event::StepStarted { step: 9 }));
+        activities.record_event(&envelope("b", called));
+        activities.record_event(&envelope("unknown", Event::StepStarted { step: 9 }));
         assert_eq!(
-            activities.tree("main"),
+            activities.tree_lines("main"),
             [
                 "reader (p/m): idle, 0 tokens",
                 "  helper (p/small): executing_tool, step 2, last tool readFile, 100 tokens, \
                  $0.0015",
             ]
         );
-        activities.remove("a");
-        assert_eq!(activities.tree("main"), Vec::<String>::new());
+        activities.remove_agent("a");
+        assert_eq!(activities.tree_lines("main"), Vec::<String>::new());
     }
 }

@@ -58,7 +58,7 @@ pub enum MessageDelivery {
 
 impl Subagents {
     /// Restores the subagents of an earlier process, without opening them.
-    pub fn restore(home: Home, saved: Vec<SavedSubagent>) -> Self {
+    pub fn restore_subagents(home: Home, saved: Vec<SavedSubagent>) -> Self {
         let spawned = saved.len() as u64;
         let agents = saved.into_iter().map(|saved| Subagent { saved, child: None }).collect();
         Self {
@@ -70,7 +70,7 @@ impl Subagents {
     }
 
     /// Returns what the session's state saves.
-    pub fn saved(&self) -> Vec<SavedSubagent> {
+    pub fn saved_subagents(&self) -> Vec<SavedSubagent> {
         self.agents.lock().iter().map(|agent| agent.saved.clone()).collect()
     }
 
@@ -79,7 +79,7 @@ impl Subagents {
         let mut spawned = self.spawned.lock();
         *spawned += 1;
         let is_taken = |id: &str| self.agents.lock().iter().any(|agent| agent.saved.id == id);
-        let wanted = name.map(valid_id).unwrap_or_else(|| format!("subagent_{spawned}"));
+        let wanted = name.map(to_valid_id).unwrap_or_else(|| format!("subagent_{spawned}"));
         if !is_taken(&wanted) {
             return wanted;
         }
@@ -91,14 +91,14 @@ impl Subagents {
     ///
     /// # Errors
     /// If its session cannot be opened.
-    pub async fn spawn(
+    pub async fn spawn_subagent(
         &self,
         profile: Option<String>,
         open: ChildOpen,
         worktree: Option<Worktree>,
         task: String,
     ) -> Result<SavedSubagent> {
-        let child = self.open(&open).await?;
+        let child = self.open_child_session(&open).await?;
         let saved = SavedSubagent {
             id: open.name.clone(),
             profile,
@@ -116,10 +116,10 @@ impl Subagents {
     ///
     /// # Errors
     /// `not_found` if there is no such subagent. Otherwise why the message cannot be sent.
-    pub async fn send(&self, id: &str, message: String) -> Result<MessageDelivery> {
-        let child = match self.child(id)? {
+    pub async fn send_message(&self, id: &str, message: String) -> Result<MessageDelivery> {
+        let child = match self.child_session(id)? {
             Some(child) => child,
-            None => self.open_again(id).await?,
+            None => self.reopen_child_session(id).await?,
         };
         let is_running = child.state(1).await?.is_running;
         child.send(message).await?;
@@ -130,8 +130,8 @@ impl Subagents {
     ///
     /// # Errors
     /// `not_found` if there is no such subagent.
-    pub async fn cancel(&self, id: &str) -> Result<bool> {
-        let Some(child) = self.child(id)? else { return Ok(false) };
+    pub async fn cancel_turn(&self, id: &str) -> Result<bool> {
+        let Some(child) = self.child_session(id)? else { return Ok(false) };
         if !child.state(1).await?.is_running {
             return Ok(false);
         }
@@ -143,20 +143,20 @@ impl Subagents {
     ///
     /// # Errors
     /// `not_found` if there is no such subagent.
-    pub fn worktree(&self, id: &str) -> Result<Option<Worktree>> {
+    pub fn worktree_of(&self, id: &str) -> Result<Option<Worktree>> {
         let agents = self.agents.lock();
         let agent = agents.iter().find(|agent| agent.saved.id == id);
-        agent.map(|agent| agent.saved.worktree.clone()).ok_or_else(|| unknown_subagent(id))
+        agent.map(|agent| agent.saved.worktree.clone()).ok_or_else(|| unknown_subagent_error(id))
     }
 
     /// Closes a subagent for good. Returns true if that cancelled a turn. Its session stays saved.
     ///
     /// # Errors
     /// `not_found` if there is no such subagent.
-    pub async fn close(&self, id: &str) -> Result<bool> {
-        let was_running = self.cancel(id).await?;
-        let child = self.child(id)?;
-        self.forget(id);
+    pub async fn close_subagent(&self, id: &str) -> Result<bool> {
+        let was_running = self.cancel_turn(id).await?;
+        let child = self.child_session(id)?;
+        self.remove_subagent(id);
         if let Some(child) = child {
             child.close().await?;
         }
@@ -164,7 +164,7 @@ impl Subagents {
     }
 
     /// Returns each subagent with the state of its session, `None` if only its record is left.
-    pub async fn states(&self) -> Vec<(SavedSubagent, Option<ChildState>)> {
+    pub async fn list_with_states(&self) -> Vec<(SavedSubagent, Option<ChildState>)> {
         let agents: Vec<_> =
             self.agents.lock().iter().map(|it| (it.saved.clone(), it.child.clone())).collect();
         let mut states = Vec::with_capacity(agents.len());
@@ -182,50 +182,50 @@ impl Subagents {
     ///
     /// # Errors
     /// If the host does not say it.
-    pub async fn own_session(&self) -> Result<String> {
+    pub async fn own_session_id(&self) -> Result<String> {
         Ok(self.home.session().await?.session_id)
     }
 
-    fn forget(&self, id: &str) {
+    fn remove_subagent(&self, id: &str) {
         let mut agents = self.agents.lock();
         if let Some(at) = agents.iter().position(|agent| agent.saved.id == id) {
             let agent = agents.remove(at);
-            self.activities.remove(&agent.saved.session_id);
+            self.activities.remove_agent(&agent.saved.session_id);
         }
     }
 
-    fn child(&self, id: &str) -> Result<Option<Arc<ChildSession>>> {
+    fn child_session(&self, id: &str) -> Result<Option<Arc<ChildSession>>> {
         let agents = self.agents.lock();
         let agent = agents.iter().find(|agent| agent.saved.id == id);
-        agent.map(|agent| agent.child.clone()).ok_or_else(|| unknown_subagent(id))
+        agent.map(|agent| agent.child.clone()).ok_or_else(|| unknown_subagent_error(id))
     }
 
     /// Opens a session, and notes what it does until it ends.
-    async fn open(&self, open: &ChildOpen) -> Result<Arc<ChildSession>> {
+    async fn open_child_session(&self, open: &ChildOpen) -> Result<Arc<ChildSession>> {
         let child = Arc::new(self.home.open_session(open).await?);
         let opened = child.opened();
-        let opener = self.own_session().await?;
-        self.activities.add(&opened.session_id, &open.name, &opener, &opened.model);
+        let opener = self.own_session_id().await?;
+        self.activities.add_agent(&opened.session_id, &open.name, &opener, &opened.model);
         let mut events = child.events().await?;
         let activities = Arc::clone(&self.activities);
         self.home.spawn(async move {
             // The stream ends with the session.
             while let Ok(Some(envelope)) = events.next().await {
-                activities.note(&envelope);
+                activities.record_event(&envelope);
             }
         });
         Ok(child)
     }
 
-    async fn open_again(&self, id: &str) -> Result<Arc<ChildSession>> {
+    async fn reopen_child_session(&self, id: &str) -> Result<Arc<ChildSession>> {
         let open = {
             let agents = self.agents.lock();
             let agent = agents.iter().find(|agent| agent.saved.id == id);
-            let saved = &agent.ok_or_else(|| unknown_subagent(id))?.saved;
+            let saved = &agent.ok_or_else(|| unknown_subagent_error(id))?.saved;
             // The model is saved with the session.
             ChildOpen { resume: Some(saved.session_id.clone()), model: None, ..saved.open.clone() }
         };
-        let child = self.open(&open).await?;
+        let child = self.open_child_session(&open).await?;
         let mut agents = self.agents.lock();
         if let Some(agent) = agents.iter_mut().find(|agent| agent.saved.id == id) {
             agent.child = Some(Arc::clone(&child));
@@ -238,28 +238,31 @@ impl State for Subagents {
     async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
         let saved = saved.map(serde_json::from_value).transpose();
         let saved = saved.map_err(|error| Error::failed(format!("the saved state: {error}")))?;
-        Ok(Self::restore(home.clone(), saved.unwrap_or_default()))
+        Ok(Self::restore_subagents(home.clone(), saved.unwrap_or_default()))
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(serde_json::to_value(self.saved()).ok())
+        Ok(serde_json::to_value(self.saved_subagents()).ok())
     }
 
     fn describe(description: &mut Description) {
         description.services = vec!["session.open".to_owned()];
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        description.commands =
-            vec![command::agents_command(), user_commands::command(), worktree::worktree_command()];
+        description.commands = vec![
+            command::agents_command(),
+            user_commands::profiles_command(),
+            worktree::worktree_command(),
+        ];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
         match name {
             user_commands::NAME => {
-                let profiles = Profiles::load(cx).await?;
+                let profiles = Profiles::load_profiles(cx).await?;
                 Ok(Output::text(user_commands::list_profiles(&profiles)))
             }
-            command::NAME => command::run(cx.state(), &arguments).await,
-            worktree::COMMAND => worktree::run_command(cx, &arguments).await,
+            command::NAME => command::run_agents_command(cx.state(), &arguments).await,
+            worktree::COMMAND => worktree::run_worktree_command(cx, &arguments).await,
             _ => {
                 let text = format!("unknown command `{name}`");
                 Err(Error::new(ErrorKind::UnknownOperation, text))
@@ -268,13 +271,13 @@ impl State for Subagents {
     }
 }
 
-fn unknown_subagent(id: &str) -> Error {
+fn unknown_subagent_error(id: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("No active session found with ID: {id}"))
         .with_hint("`list_active_subagents` lists the ids")
 }
 
 /// Replaces the characters that a child's name cannot have.
-fn valid_id(name: &str) -> String {
+fn to_valid_id(name: &str) -> String {
     let valid = |it: char| if it.is_ascii_alphanumeric() || "-_".contains(it) { it } else { '_' };
     name.trim().chars().map(valid).take(40).collect()
 }
@@ -285,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_name_becomes_a_valid_id() {
-        assert_eq!(valid_id(" Code reviewer/2 "), "Code_reviewer_2");
-        assert_eq!(valid_id(&"é".repeat(99)), "_".repeat(40));
+        assert_eq!(to_valid_id(" Code reviewer/2 "), "Code_reviewer_2");
+        assert_eq!(to_valid_id(&"é".repeat(99)), "_".repeat(40));
     }
 }

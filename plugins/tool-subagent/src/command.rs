@@ -37,10 +37,10 @@ pub fn agents_command() -> CommandSpec {
 ///
 /// # Errors
 /// If the action needs an agent that is not named or does not exist.
-pub async fn run(agents: &Subagents, arguments: &Value) -> Result<Output> {
+pub async fn run_agents_command(agents: &Subagents, arguments: &Value) -> Result<Output> {
     let action = arguments["action"].as_str().unwrap_or("list");
     if action == "list" {
-        return list(agents).await.map(Output::text);
+        return list_agents(agents).await.map(Output::text);
     }
     let Some(agent) = arguments["agent"].as_str() else {
         let error = Error::new(ErrorKind::InvalidArguments, "no agent was named");
@@ -49,26 +49,26 @@ pub async fn run(agents: &Subagents, arguments: &Value) -> Result<Output> {
     let text = match action {
         "send" => {
             let message = arguments["message"].as_str().unwrap_or_default();
-            match agents.send(agent, message.to_owned()).await? {
+            match agents.send_message(agent, message.to_owned()).await? {
                 MessageDelivery::Dispatched => format!("{agent} begins a turn with the message"),
                 MessageDelivery::Queued => format!("{agent} gets the message with its next step"),
             }
         }
-        "stop" => match agents.cancel(agent).await? {
+        "stop" => match agents.cancel_turn(agent).await? {
             true => format!("stopped {agent}"),
             false => format!("{agent} is not working"),
         },
         _ => {
-            agents.close(agent).await?;
+            agents.close_subagent(agent).await?;
             format!("closed {agent}")
         }
     };
     Ok(Output::text(text))
 }
 
-async fn list(agents: &Subagents) -> Result<String> {
-    let mut lines = agents.activities.tree(&agents.own_session().await?);
-    let states = agents.states().await;
+async fn list_agents(agents: &Subagents) -> Result<String> {
+    let mut lines = agents.activities.tree_lines(&agents.own_session_id().await?);
+    let states = agents.list_with_states().await;
     let saved = states.into_iter().filter(|(_, state)| state.is_none());
     lines.extend(saved.map(|(saved, _)| {
         format!("{}: saved; a message continues it ({})", saved.id, saved.session_id)

@@ -32,7 +32,7 @@ pub struct FileSearch {
 
 impl FileSearch {
     /// Finds the wanted files below a folder, sorted. A missing folder counts as empty.
-    pub fn files_in(
+    pub fn find_files(
         &mut self,
         folder: &Path,
         owner: FolderOwner,
@@ -41,22 +41,23 @@ impl FileSearch {
         let root = match fs::canonicalize(folder) {
             Ok(root) => root,
             Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
-            Err(error) => return self.fail(folder, error.to_string()),
+            Err(error) => return self.record_problem(folder, error.to_string()),
         };
         // Trust does not cover the target of a link. The user's own folders may be links.
         if owner == FolderOwner::Workspace && root != folder {
-            return self.fail(folder, "its path contains a link".to_owned());
+            return self.record_problem(folder, "its path contains a link".to_owned());
         }
         let mut found = Vec::new();
         let mut waiting = vec![(folder.to_owned(), root.clone(), 0)];
         while let Some((shown, folder, depth)) = waiting.pop() {
             if self.seen.len() >= FOLDERS_MAX {
-                return self.fail(&shown, format!("there are more than {FOLDERS_MAX} folders"));
+                return self
+                    .record_problem(&shown, format!("there are more than {FOLDERS_MAX} folders"));
             }
             if !self.seen.insert(folder.clone()) {
                 continue;
             }
-            for name in self.names_in(&folder, &shown) {
+            for name in self.visible_names(&folder, &shown) {
                 let (shown, Ok(path)) = (shown.join(&name), fs::canonicalize(folder.join(&name)))
                 else {
                     continue;
@@ -75,10 +76,10 @@ impl FileSearch {
     }
 
     /// Lists the visible names in a folder, sorted.
-    fn names_in(&mut self, folder: &Path, shown: &Path) -> Vec<String> {
+    fn visible_names(&mut self, folder: &Path, shown: &Path) -> Vec<String> {
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) => return self.fail(shown, error.to_string()),
+            Err(error) => return self.record_problem(shown, error.to_string()),
         };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
@@ -86,7 +87,7 @@ impl FileSearch {
         names
     }
 
-    fn fail<T>(&mut self, path: &Path, reason: String) -> Vec<T> {
+    fn record_problem<T>(&mut self, path: &Path, reason: String) -> Vec<T> {
         self.problems.push((path.to_owned(), reason));
         Vec::new()
     }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::text::visible_line;
 
 use crate::field_reader::FieldReader;
-use crate::tool_choice::{ToolChoice, read_names};
+use crate::tool_choice::{ToolChoice, parse_tool_names};
 
 /// The longest description that is kept, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1024;
@@ -107,47 +107,51 @@ pub struct CheckedProfile {
 impl Profile {
     /// Checks the keys of a profile. `name` is its name if it has no key `name`. Without one, the
     /// keys `name` and `description` are required.
-    pub fn check(
+    pub fn from_checked_fields(
         fields: &Map<String, Value>,
         format: ProfileFormat,
         name: Option<&str>,
     ) -> CheckedProfile {
         let mut reader = FieldReader::new(fields);
         let is_strict = name.is_none();
-        let name = reader.text("name").or_else(|| name.map(str::to_owned));
+        let name = reader.read_text("name").or_else(|| name.map(str::to_owned));
         match &name {
-            None if !reader.has("name") => reader.error("'name' is required"),
+            None if !reader.has_field("name") => reader.add_error("'name' is required"),
             None => {}
-            Some(name) if !is_name(name) => reader.error(format!(
+            Some(name) if !is_valid_profile_name(name) => reader.add_error(format!(
                 "'name' must have 1 to {NAME_CHARS_MAX} letters (a-z, A-Z), digits, '-' or '_', got '{}'",
                 visible_line(name, NAME_CHARS_MAX)
             )),
             Some(_) => {}
         }
-        if is_strict && !reader.has("description") {
-            reader.error("'description' is required");
+        if is_strict && !reader.has_field("description") {
+            reader.add_error("'description' is required");
         }
-        let description = reader.text("description").unwrap_or_default();
+        let description = reader.read_text("description").unwrap_or_default();
         let profile = Self {
             name: name.unwrap_or_default(),
             description: visible_line(&description, DESCRIPTION_CHARS_MAX),
             model: read_model(&mut reader),
             tools: read_tools(&mut reader),
-            instructions: reader.text("system_instructions").filter(|text| !text.trim().is_empty()),
+            instructions: reader
+                .read_text("system_instructions")
+                .filter(|text| !text.trim().is_empty()),
             gc: read_gc(&mut reader),
             limits: read_limits(&mut reader, format),
-            is_auto_approved: reader.boolean("auto_approved").unwrap_or_default(),
+            is_auto_approved: reader.read_bool("auto_approved").unwrap_or_default(),
             icon: read_icon(&mut reader),
-            icon_name: reader.text("icon_name"),
+            icon_name: reader.read_text("icon_name"),
             isolation: read_isolation(&mut reader),
             source: String::new(),
         };
         for key in IGNORED_KEYS {
-            if reader.has(key) {
-                reader.warn(format!("'{key}' is ignored: jaato does not set it for a subagent"));
+            if reader.has_field(key) {
+                reader.add_warning(format!(
+                    "'{key}' is ignored: jaato does not set it for a subagent"
+                ));
             }
         }
-        let (errors, warnings) = reader.finish();
+        let (errors, warnings) = reader.into_errors_and_warnings();
         CheckedProfile { profile: errors.is_empty().then_some(profile), errors, warnings }
     }
 
@@ -180,7 +184,7 @@ impl Profile {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_profile_name(name: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
@@ -188,8 +192,8 @@ fn is_name(name: &str) -> bool {
 /// Reads `model` and `provider` as one name.
 fn read_model(reader: &mut FieldReader<'_>) -> Option<String> {
     let given = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let model = reader.text("model").and_then(given).filter(|model| model != "inherit");
-    let provider = reader.text("provider").and_then(given).map(|name| match name.as_str() {
+    let model = reader.read_text("model").and_then(given).filter(|model| model != "inherit");
+    let provider = reader.read_text("provider").and_then(given).map(|name| match name.as_str() {
         "google_genai" => "google".to_owned(),
         _ => name.replace('_', "-"),
     });
@@ -198,7 +202,7 @@ fn read_model(reader: &mut FieldReader<'_>) -> Option<String> {
             Some(format!("{provider}/{model}"))
         }
         (None, Some(_)) => {
-            reader.warn("'provider' is ignored without 'model'");
+            reader.add_warning("'provider' is ignored without 'model'");
             None
         }
         (model, _) => model,
@@ -206,10 +210,10 @@ fn read_model(reader: &mut FieldReader<'_>) -> Option<String> {
 }
 
 fn read_tools(reader: &mut FieldReader<'_>) -> ToolChoice {
-    let plugins = reader.texts("plugins");
+    let plugins = reader.read_text_list("plugins");
     let mut names_of = |key: &str| {
-        let (names, warnings) = read_names(&reader.list(key)?);
-        warnings.into_iter().for_each(|text| reader.warn(text));
+        let (names, warnings) = parse_tool_names(&reader.read_list_or_text(key)?);
+        warnings.into_iter().for_each(|text| reader.add_warning(text));
         Some(names)
     };
     let names = names_of("tools");
@@ -217,13 +221,13 @@ fn read_tools(reader: &mut FieldReader<'_>) -> ToolChoice {
 }
 
 fn read_gc(reader: &mut FieldReader<'_>) -> Option<Map<String, Value>> {
-    let gc = reader.object("gc")?;
+    let gc = reader.read_object("gc")?;
     match gc.get("type") {
         None => {}
         Some(Value::String(kind)) if GC_TYPES.contains(&kind.as_str()) => {}
         Some(kind) => {
             let shown = kind.as_str().map_or_else(|| kind.to_string(), str::to_owned);
-            reader.error(format!(
+            reader.add_error(format!(
                 "gc.type '{}' is invalid. Must be one of: {}",
                 visible_line(&shown, NAME_CHARS_MAX),
                 GC_TYPES.join(", ")
@@ -234,32 +238,34 @@ fn read_gc(reader: &mut FieldReader<'_>) -> Option<Map<String, Value>> {
 }
 
 fn read_limits(reader: &mut FieldReader<'_>, format: ProfileFormat) -> ProfileLimits {
-    let steps = reader.positive("max_turns").or_else(|| reader.positive("maxTurns"));
+    let steps = reader
+        .read_positive_integer("max_turns")
+        .or_else(|| reader.read_positive_integer("maxTurns"));
     let steps_max = steps.map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
     ProfileLimits {
         // Claude Code's subagents have no limit by default.
         steps_max: steps_max.or((format == ProfileFormat::Keys).then_some(STEPS_MAX)),
-        cost_max: reader.amount("max_cost"),
-        tokens_max: reader.positive("max_tokens"),
-        seconds_max: reader.positive("max_seconds"),
+        cost_max: reader.read_positive_number("max_cost"),
+        tokens_max: reader.read_positive_integer("max_tokens"),
+        seconds_max: reader.read_positive_integer("max_seconds"),
     }
 }
 
 fn read_icon(reader: &mut FieldReader<'_>) -> Option<Vec<String>> {
-    let icon = reader.texts("icon")?;
+    let icon = reader.read_text_list("icon")?;
     if icon.len() != 3 {
-        reader.error(format!("'icon' must contain exactly 3 strings, got {}", icon.len()));
+        reader.add_error(format!("'icon' must contain exactly 3 strings, got {}", icon.len()));
     }
     Some(icon)
 }
 
 fn read_isolation(reader: &mut FieldReader<'_>) -> Isolation {
-    match reader.text("isolation").as_deref() {
+    match reader.read_text("isolation").as_deref() {
         None | Some("" | "none") => Isolation::None,
         Some("worktree") => Isolation::Worktree,
         Some(other) => {
             let other = visible_line(other, NAME_CHARS_MAX);
-            reader.error(format!("'isolation' must be 'worktree' or 'none', got '{other}'"));
+            reader.add_error(format!("'isolation' must be 'worktree' or 'none', got '{other}'"));
             Isolation::None
         }
     }
@@ -269,8 +275,8 @@ fn read_isolation(reader: &mut FieldReader<'_>) -> Isolation {
 mod tests {
     use super::*;
 
-    fn check(fields: Value, format: ProfileFormat) -> CheckedProfile {
-        Profile::check(fields.as_object().unwrap(), format, Some("stem"))
+    fn check_profile(fields: Value, format: ProfileFormat) -> CheckedProfile {
+        Profile::from_checked_fields(fields.as_object().unwrap(), format, Some("stem"))
     }
 
     #[test]
@@ -282,7 +288,7 @@ mod tests {
             "max_turns": 5, "max_cost": 0.5, "max_tokens": 1000, "max_seconds": 60, "auto_approved": true,
             "icon": ["a", "b", "c"], "icon_name": "x", "isolation": "worktree", "other": [1],
         });
-        let checked = check(fields, ProfileFormat::Keys);
+        let checked = check_profile(fields, ProfileFormat::Keys);
         assert_eq!((checked.errors.len(), checked.warnings.len()), (0, 0), "{checked:?}");
         let profile = checked.profile.unwrap();
         assert_eq!(
@@ -301,23 +307,24 @@ mod tests {
 
     #[test]
     fn absent_keys_have_defaults() {
-        let profile =
-            check(json!({ "name": null, "tools": null }), ProfileFormat::Keys).profile.unwrap();
+        let profile = check_profile(json!({ "name": null, "tools": null }), ProfileFormat::Keys)
+            .profile
+            .unwrap();
         let expected = json!({
             "name": "stem", "description": "", "max_turns": 10, "auto_approved": false, "source": "",
         });
         assert_eq!(profile.to_json(), expected);
         let markdown =
-            check(json!({ "model": "inherit" }), ProfileFormat::Markdown).profile.unwrap();
+            check_profile(json!({ "model": "inherit" }), ProfileFormat::Markdown).profile.unwrap();
         assert_eq!((markdown.limits, markdown.model), (ProfileLimits::default(), None));
-        let bare = Profile::check(&Map::new(), ProfileFormat::Keys, None);
+        let bare = Profile::from_checked_fields(&Map::new(), ProfileFormat::Keys, None);
         assert_eq!(bare.errors, ["'name' is required", "'description' is required"]);
     }
 
     #[test]
     fn values_of_wrong_types_are_errors() {
         let errors = |fields: Value| {
-            let checked = check(fields, ProfileFormat::Keys);
+            let checked = check_profile(fields, ProfileFormat::Keys);
             assert!(checked.profile.is_none());
             checked.errors
         };
@@ -352,7 +359,8 @@ mod tests {
 
     #[test]
     fn model_and_provider_become_one_name() {
-        let model = |fields: Value| check(fields, ProfileFormat::Keys).profile.unwrap().model;
+        let model =
+            |fields: Value| check_profile(fields, ProfileFormat::Keys).profile.unwrap().model;
         for (model_key, provider, expected) in [
             (json!("a"), json!("anthropic"), Some("anthropic/a")),
             (json!("anthropic/a"), json!("anthropic"), Some("anthropic/a")),
@@ -371,7 +379,7 @@ mod tests {
 
     #[test]
     fn keys_that_jaato_ignores_are_warnings() {
-        let checked = check(
+        let checked = check_profile(
             json!({ "hooks": {}, "plugin_configs": {}, "color": "red" }),
             ProfileFormat::Markdown,
         );

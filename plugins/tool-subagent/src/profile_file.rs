@@ -24,7 +24,7 @@ pub enum ProfileSyntax {
 
 impl ProfileSyntax {
     /// Returns the syntax of a file, or `None` if no profile has such a name.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "json" => Some(Self::Json),
             "yaml" | "yml" => Some(Self::Yaml),
@@ -33,9 +33,9 @@ impl ProfileSyntax {
         }
     }
 
-    /// Checks the text of a file. `name` is as for [`Profile::check`].
-    pub fn check(self, text: &str, name: Option<&str>) -> CheckedProfile {
-        let (fields, note) = match self.read(text) {
+    /// Checks the text of a file. `name` is as for [`Profile::from_checked_fields`].
+    pub fn check_text(self, text: &str, name: Option<&str>) -> CheckedProfile {
+        let (fields, note) = match self.read_fields(text) {
             Ok(read) => read,
             Err(why) => return CheckedProfile { errors: vec![why], ..CheckedProfile::default() },
         };
@@ -43,7 +43,7 @@ impl ProfileSyntax {
             Self::Json | Self::Yaml => ProfileFormat::Keys,
             Self::Markdown => ProfileFormat::Markdown,
         };
-        let mut checked = Profile::check(&fields, format, name);
+        let mut checked = Profile::from_checked_fields(&fields, format, name);
         if text.contains(char::REPLACEMENT_CHARACTER) {
             checked.warnings.push("bytes that are not UTF-8 are read as �".to_owned());
         }
@@ -52,7 +52,7 @@ impl ProfileSyntax {
     }
 
     /// Reads the keys. The second result is a note about a repair.
-    fn read(self, text: &str) -> Result<(Map<String, Value>, Option<String>), String> {
+    fn read_fields(self, text: &str) -> Result<(Map<String, Value>, Option<String>), String> {
         let value = match self {
             Self::Json => serde_json::from_str(text)
                 .map_err(|error| format!("Invalid JSON: {}", one_line(&error.to_string())))?,
@@ -70,9 +70,9 @@ impl ProfileSyntax {
 
 /// Reads the front matter, and the body as `system_instructions`.
 fn read_markdown(text: &str) -> Result<(Map<String, Value>, Option<String>), String> {
-    let (front, body) = front_matter::split(text)?;
+    let (front, body) = front_matter::split_front_matter(text)?;
     let front = front.ok_or("it has no front matter between two lines `---`")?;
-    let (mut fields, note) = front_matter::parse(front, ScalarTypes::Core)?;
+    let (mut fields, note) = front_matter::parse_front_matter(front, ScalarTypes::Core)?;
     if !body.trim().is_empty() {
         fields.insert("system_instructions".to_owned(), Value::from(body.trim_end()));
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn markdown_profile_has_its_body_as_instructions() {
-        let checked = ProfileSyntax::Markdown.check(REVIEWER, Some("stem"));
+        let checked = ProfileSyntax::Markdown.check_text(REVIEWER, Some("stem"));
         assert!(checked.errors.is_empty() && checked.warnings.is_empty(), "{checked:?}");
         let profile = checked.profile.unwrap();
         assert_eq!(profile.instructions.as_deref(), Some("You review.\nBe strict."));
@@ -109,7 +109,7 @@ mod tests {
             r#"{"description": "d", "plugins": ["cli"], "max_turns": 3, "gc": {"type": "hybrid"}}"#;
         let yaml = "description: d\nplugins: [cli]\nmax_turns: 3\ngc:\n  type: hybrid\n";
         let read =
-            |syntax: ProfileSyntax, text: &str| syntax.check(text, Some("x")).profile.unwrap();
+            |syntax: ProfileSyntax, text: &str| syntax.check_text(text, Some("x")).profile.unwrap();
         assert_eq!(read(ProfileSyntax::Json, json), read(ProfileSyntax::Yaml, yaml));
     }
 
@@ -144,7 +144,7 @@ mod tests {
                 "'name' must be a string",
             ),
         ] {
-            let checked = syntax.check(&text, Some("x"));
+            let checked = syntax.check_text(&text, Some("x"));
             assert!(checked.profile.is_none(), "{text:.40}");
             let [why] = checked.errors.as_slice() else { panic!("{text:.40}: {checked:?}") };
             assert!(why.starts_with(expected) && !why.contains('\n'), "{text:.40}: {why}");
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn invalid_bytes_are_a_warning() {
-        let checked = ProfileSyntax::Yaml.check("description: caf\u{fffd}\n", Some("x"));
+        let checked = ProfileSyntax::Yaml.check_text("description: caf\u{fffd}\n", Some("x"));
         assert_eq!(checked.warnings, ["bytes that are not UTF-8 are read as �"]);
     }
 }

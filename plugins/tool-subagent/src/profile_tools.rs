@@ -22,8 +22,8 @@ use crate::profiles::Profiles;
     example("which subagents are there?")
 )]
 async fn list_subagent_profiles(cx: &Cx<Subagents>) -> Result<Output> {
-    let profiles = Profiles::load(cx).await?;
-    let listed: Vec<Value> = profiles.all().map(|profile| profile.to_json()).collect();
+    let profiles = Profiles::load_profiles(cx).await?;
+    let listed: Vec<Value> = profiles.all_profiles().map(|profile| profile.to_json()).collect();
     let mut answer = json!({ "profiles": listed, "count": listed.len() });
     if listed.is_empty() {
         answer["message"] = json!(
@@ -38,7 +38,7 @@ async fn list_subagent_profiles(cx: &Cx<Subagents>) -> Result<Output> {
     if !profiles.warnings.is_empty() {
         answer["warnings"] = json!(profiles.warnings);
     }
-    if let Some(note) = profiles.hidden_by_trust() {
+    if let Some(note) = profiles.untrusted_folder_notice() {
         answer["note"] = json!(note);
     }
     Ok(Output::json(answer))
@@ -63,9 +63,9 @@ async fn list_subagent_profiles(cx: &Cx<Subagents>) -> Result<Output> {
     })
 )]
 async fn validate_profile(cx: &Cx<Subagents>, path: String) -> Result<Output> {
-    let (errors, warnings) = match read_file(cx, &path).await? {
+    let (errors, warnings) = match read_profile_file(cx, &path).await? {
         Ok((syntax, text)) => {
-            let checked = syntax.check(&text, None);
+            let checked = syntax.check_text(&text, None);
             (checked.errors, checked.warnings)
         }
         Err(why) => (vec![why], Vec::new()),
@@ -76,14 +76,14 @@ async fn validate_profile(cx: &Cx<Subagents>, path: String) -> Result<Output> {
 }
 
 /// Reads a file of the session's environment. The inner error is a reason why it is not a profile.
-async fn read_file(
+async fn read_profile_file(
     cx: &Cx<Subagents>,
     path: &str,
 ) -> Result<std::result::Result<(ProfileSyntax, String), String>> {
     if path.trim().is_empty() {
         return Ok(Err("'path' is required".to_owned()));
     }
-    let Some(syntax) = ProfileSyntax::of(Path::new(path)) else {
+    let Some(syntax) = ProfileSyntax::from_path(Path::new(path)) else {
         return Ok(Err("the name of a profile must end with .json, .yaml, .yml or .md".to_owned()));
     };
     let facts = match cx.files().stat(path).await {

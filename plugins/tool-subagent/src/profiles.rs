@@ -71,7 +71,7 @@ impl ProfilePlaces {
     ///
     /// # Errors
     /// If the host cannot answer.
-    pub async fn of_session(host: &Reporter) -> Result<Self> {
+    pub async fn for_session(host: &Reporter) -> Result<Self> {
         let config: Config = host.config().await?;
         let facts = host.session().await?;
         let home = match config.home.is_empty() {
@@ -93,7 +93,7 @@ impl ProfilePlaces {
             return;
         };
         let folder = |path: &Path| path.to_str().map(str::to_owned);
-        *text = variables::expand(text, |name| match name {
+        *text = variables::expand_variables(text, |name| match name {
             "cwd" => folder(&self.working_directory),
             "projectPath" | "workspaceRoot" => {
                 folder(self.workspace.as_ref().unwrap_or(&self.working_directory))
@@ -122,19 +122,19 @@ impl Profiles {
     ///
     /// # Errors
     /// If the host cannot answer. Broken profiles are skipped.
-    pub async fn load(host: &Reporter) -> Result<Self> {
-        let places = ProfilePlaces::of_session(host).await?;
-        host.blocking(move |_| Self::read(&places)).await
+    pub async fn load_profiles(host: &Reporter) -> Result<Self> {
+        let places = ProfilePlaces::for_session(host).await?;
+        host.blocking(move |_| Self::read_all_profiles(&places)).await
     }
 
     /// Reads all profiles. The first with a name counts.
-    pub fn read(places: &ProfilePlaces) -> Self {
+    pub fn read_all_profiles(places: &ProfilePlaces) -> Self {
         let mut profiles = Self { untrusted: places.find_untrusted_folder(), ..Self::default() };
         for (name, fields) in &places.config.profiles {
             let source = format!("{CONFIG_SOURCE}: profiles.{}", one_line(name));
-            let mut checked = Profile::check(fields, ProfileFormat::Keys, Some(name));
+            let mut checked = Profile::from_checked_fields(fields, ProfileFormat::Keys, Some(name));
             places.expand_variables(&mut checked);
-            profiles.add(checked, source, places);
+            profiles.add_checked_profile(checked, source, places);
         }
         let mut search = FileSearch::default();
         let owners =
@@ -142,15 +142,16 @@ impl Profiles {
         for (root, owner) in owners {
             let Some(root) = root else { continue };
             for (folder, syntaxes) in FOLDERS {
-                let is_wanted =
-                    |path: &Path| ProfileSyntax::of(path).is_some_and(|it| syntaxes.contains(&it));
-                for file in search.files_in(&root.join(folder), owner, is_wanted) {
-                    profiles.add_file(&file, owner, places);
+                let is_wanted = |path: &Path| {
+                    ProfileSyntax::from_path(path).is_some_and(|it| syntaxes.contains(&it))
+                };
+                for file in search.find_files(&root.join(folder), owner, is_wanted) {
+                    profiles.add_profile_file(&file, owner, places);
                 }
             }
         }
         for (path, reason) in search.problems {
-            profiles.skip(path.display().to_string(), reason);
+            profiles.skip_profile(path.display().to_string(), reason);
         }
         profiles
     }
@@ -159,7 +160,7 @@ impl Profiles {
     ///
     /// # Errors
     /// `not_found`, with the names of the available profiles.
-    pub fn find(&self, name: &str) -> Result<&Profile> {
+    pub fn find_profile(&self, name: &str) -> Result<&Profile> {
         self.by_name.get(name.trim()).ok_or_else(|| {
             let names: Vec<String> = self.by_name.keys().map(|name| format!("'{name}'")).collect();
             let text = format!(
@@ -168,7 +169,7 @@ impl Profiles {
                 names.join(", ")
             );
             let error = Error::new(ErrorKind::NotFound, text);
-            match self.hidden_by_trust() {
+            match self.untrusted_folder_notice() {
                 None => error,
                 Some(note) => error.with_hint(note),
             }
@@ -176,12 +177,12 @@ impl Profiles {
     }
 
     /// Lists all profiles by name.
-    pub fn all(&self) -> impl Iterator<Item = &Profile> {
+    pub fn all_profiles(&self) -> impl Iterator<Item = &Profile> {
         self.by_name.values()
     }
 
     /// Says that profiles of an untrusted workspace are ignored.
-    pub fn hidden_by_trust(&self) -> Option<String> {
+    pub fn untrusted_folder_notice(&self) -> Option<String> {
         let folder = self.untrusted.as_ref()?;
         Some(format!(
             "`{}` is ignored, because the workspace is not trusted; run `jaato trust`",
@@ -189,15 +190,15 @@ impl Profiles {
         ))
     }
 
-    fn add_file(&mut self, path: &Path, owner: FolderOwner, places: &ProfilePlaces) {
+    fn add_profile_file(&mut self, path: &Path, owner: FolderOwner, places: &ProfilePlaces) {
         let source = path.display().to_string();
-        let Some(syntax) = ProfileSyntax::of(path) else { return };
+        let Some(syntax) = ProfileSyntax::from_path(path) else { return };
         let text = match front_matter::read_text(path, FILE_BYTES_MAX) {
             Ok(text) => text,
-            Err(why) => return self.skip(source, why),
+            Err(why) => return self.skip_profile(source, why),
         };
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let mut checked = syntax.check(&text, stem.as_deref());
+        let mut checked = syntax.check_text(&text, stem.as_deref());
         if syntax != ProfileSyntax::Markdown {
             places.expand_variables(&mut checked);
         }
@@ -206,21 +207,28 @@ impl Profiles {
         {
             checked.warnings.push("'auto_approved' is ignored in a workspace's profile".to_owned());
         }
-        self.add(checked, source, places);
+        self.add_checked_profile(checked, source, places);
     }
 
-    fn add(&mut self, checked: CheckedProfile, source: String, places: &ProfilePlaces) {
+    fn add_checked_profile(
+        &mut self,
+        checked: CheckedProfile,
+        source: String,
+        places: &ProfilePlaces,
+    ) {
         let CheckedProfile { profile, errors, warnings } = checked;
-        let Some(mut profile) = profile else { return self.skip(source, errors.join("; ")) };
+        let Some(mut profile) = profile else {
+            return self.skip_profile(source, errors.join("; "));
+        };
         let count = self.by_name.len();
         match self.by_name.entry(profile.name.clone()) {
             Entry::Occupied(first) => {
                 let reason =
                     format!("`{}` already has the name `{}`", first.get().source, profile.name);
-                self.skip(source, reason);
+                self.skip_profile(source, reason);
             }
             Entry::Vacant(_) if count >= PROFILES_MAX => {
-                self.skip(source, format!("there are more than {PROFILES_MAX} profiles"));
+                self.skip_profile(source, format!("there are more than {PROFILES_MAX} profiles"));
             }
             Entry::Vacant(vacant) => {
                 let warnings = warnings.into_iter().chain(places.config.choose_model(&mut profile));
@@ -233,7 +241,7 @@ impl Profiles {
         }
     }
 
-    fn skip(&mut self, source: String, reason: String) {
+    fn skip_profile(&mut self, source: String, reason: String) {
         if self.skipped.len() < NOTICES_MAX {
             let reason = visible_line(&reason, 500);
             self.skipped.push(SkippedProfile { source: one_line(&source), reason });

@@ -107,27 +107,27 @@ async fn spawn_subagent(
     if task.trim().is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "No task provided"));
     }
-    let task = with_context(task, context)?;
+    let task = add_context_to_task(task, context)?;
     let given = |text: String| Some(text).filter(|text| !text.trim().is_empty());
     let (name, profile) = (given(name), given(profile));
     let mut chosen = match &profile {
-        Some(name) => Profiles::load(cx).await?.find(name)?.clone(),
+        Some(name) => Profiles::load_profiles(cx).await?.find_profile(name)?.clone(),
         None => Profile::default(),
     };
     inline_config.apply_to(&mut chosen);
     let agents = cx.state();
     let id = agents.new_id(name.as_deref().or(profile.as_deref()));
-    let (mut open, missing) = child_of(cx, &chosen, id).await?;
+    let (mut open, missing) = prepare_child(cx, &chosen, id).await?;
     let worktree = match chosen.isolation {
-        Isolation::Worktree => Some(Worktree::create(cx, &open.name).await?),
+        Isolation::Worktree => Some(Worktree::create_worktree(cx, &open.name).await?),
         Isolation::None => None,
     };
     open.directory = worktree.as_ref().map(|worktree| worktree.directory.clone());
-    let spawned = match agents.spawn(profile, open, worktree.clone(), task).await {
+    let spawned = match agents.spawn_subagent(profile, open, worktree.clone(), task).await {
         Ok(spawned) => spawned,
         Err(error) => {
             if let Some(worktree) = worktree {
-                worktree.remove(cx).await?;
+                worktree.remove_worktree(cx).await?;
             }
             return Err(error);
         }
@@ -151,12 +151,12 @@ async fn spawn_subagent(
 
 /// Returns how to open a subagent with a profile, and the tools of the profile that this session
 /// does not have.
-async fn child_of(
+async fn prepare_child(
     cx: &Cx<Subagents>,
     profile: &Profile,
     id: String,
 ) -> Result<(ChildOpen, Vec<String>)> {
-    let tools = profile.tools.select(&cx.tools().await?);
+    let tools = profile.tools.select_tools(&cx.tools().await?);
     let own = profile.instructions.as_ref();
     let instructions =
         own.map_or_else(|| INSTRUCTIONS.to_owned(), |own| format!("{INSTRUCTIONS}\n\n{own}"));
@@ -202,11 +202,11 @@ impl InlineConfig {
 }
 
 /// Puts the context before the task, as data.
-fn with_context(task: String, context: SharedContext) -> Result<String> {
+fn add_context_to_task(task: String, context: SharedContext) -> Result<String> {
     let bad = |text: &str| Error::new(ErrorKind::InvalidArguments, text.to_owned());
     let shared = match context {
         SharedContext::Text(text) => text,
-        SharedContext::Parts(parts) => context_text(&parts).ok_or_else(|| {
+        SharedContext::Parts(parts) => format_context(&parts).ok_or_else(|| {
             bad("context.files must be a dict mapping file paths to content, and context.findings a list")
         })?,
     };
@@ -222,7 +222,7 @@ fn with_context(task: String, context: SharedContext) -> Result<String> {
 }
 
 /// Returns `None` if a key has the wrong type.
-fn context_text(context: &Map<String, Value>) -> Option<String> {
+fn format_context(context: &Map<String, Value>) -> Option<String> {
     let mut text = String::new();
     if let Some(files) = context.get("files") {
         for (path, content) in files.as_object()? {
@@ -250,13 +250,16 @@ mod tests {
     fn context_precedes_the_task_as_data() {
         let parts = |value: Value| serde_json::from_value::<SharedContext>(value).unwrap();
         let context = json!({ "files": { "a.rs": "fn a" }, "findings": ["x", 1], "notes": "n" });
-        let text = with_context("Do it.".to_owned(), parts(context)).unwrap();
+        let text = add_context_to_task("Do it.".to_owned(), parts(context)).unwrap();
         let expected = "<shared_context>\n<file path=\"a.rs\">\nfn a\n</file>\n- x\n- 1\nn\n\
                         </shared_context>\n\nDo it.";
         assert_eq!(text, expected);
-        assert_eq!(with_context("Do it.".to_owned(), SharedContext::default()).unwrap(), "Do it.");
+        assert_eq!(
+            add_context_to_task("Do it.".to_owned(), SharedContext::default()).unwrap(),
+            "Do it."
+        );
         for context in [json!({ "files": ["a"] }), json!({ "findings": "x" })] {
-            assert!(with_context("Do it.".to_owned(), parts(context)).is_err());
+            assert!(add_context_to_task("Do it.".to_owned(), parts(context)).is_err());
         }
         assert!(serde_json::from_value::<SharedContext>(json!(null)).is_err());
     }

@@ -47,24 +47,25 @@ pub struct SelectedTools {
 
 impl ToolChoice {
     /// Selects from the tools of the opener's session.
-    pub fn select(&self, session: &[ToolFacts]) -> SelectedTools {
+    pub fn select_tools(&self, session: &[ToolFacts]) -> SelectedTools {
         let takes_all = self.names.is_none() && self.plugins.is_none();
         if takes_all && self.denied.is_empty() {
             return SelectedTools::default();
         }
         let (words, plugins) = (as_slice(&self.names), as_slice(&self.plugins));
-        let is_denied = |name: &str| self.denied.iter().any(|word| matches_name(word, name));
+        let is_denied = |name: &str| self.denied.iter().any(|word| is_name_match(word, name));
         let is_chosen = |tool: &&ToolFacts| {
             let name = tool.name.as_str();
-            let is_named = words.iter().any(|word| matches_name(word, name))
-                || plugins.iter().any(|plugin| matches_plugin(plugin, &tool.source));
+            let is_named = words.iter().any(|word| is_name_match(word, name))
+                || plugins.iter().any(|plugin| is_plugin_match(plugin, &tool.source));
             (takes_all || is_named) && !is_denied(name)
         };
         let mut names: Vec<ToolName> =
             session.iter().filter(is_chosen).map(|tool| tool.name.clone()).collect();
         let has_tool =
-            |word: &&String| session.iter().any(|it| matches_name(word, it.name.as_str()));
-        let has_plugin = |word: &&String| session.iter().any(|it| matches_plugin(word, &it.source));
+            |word: &&String| session.iter().any(|it| is_name_match(word, it.name.as_str()));
+        let has_plugin =
+            |word: &&String| session.iter().any(|it| is_plugin_match(word, &it.source));
         let (later, missing): (Vec<_>, Vec<_>) =
             words.iter().filter(|word| !has_tool(word)).partition(|word| word.ends_with('*'));
         // A plugin may set the tools of such a pattern later.
@@ -77,7 +78,7 @@ impl ToolChoice {
 
 /// Reads the names in a list of tools: each may be one of Claude Code's. The second result are
 /// warnings.
-pub fn read_names(words: &[String]) -> (Vec<String>, Vec<String>) {
+pub fn parse_tool_names(words: &[String]) -> (Vec<String>, Vec<String>) {
     let (mut names, mut warnings) = (Vec::new(), Vec::new());
     for word in words.iter().map(|word| word.trim()).filter(|word| !word.is_empty()) {
         if word.contains('(') {
@@ -89,7 +90,7 @@ pub fn read_names(words: &[String]) -> (Vec<String>, Vec<String>) {
         }
         match CLAUDE_TOOLS.iter().find(|(name, _)| *name == word) {
             Some((_, own)) => names.extend(own.iter().map(|name| (*name).to_owned())),
-            None => names.push(server_tools(word).unwrap_or_else(|| word.to_owned())),
+            None => names.push(server_tools_pattern(word).unwrap_or_else(|| word.to_owned())),
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -98,7 +99,7 @@ pub fn read_names(words: &[String]) -> (Vec<String>, Vec<String>) {
 }
 
 /// Splits a list with commas, except inside of parentheses.
-pub fn split_list(text: &str) -> Vec<String> {
+pub fn split_at_commas(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let is_end = |sign: char| {
         match sign {
@@ -112,12 +113,12 @@ pub fn split_list(text: &str) -> Vec<String> {
 }
 
 /// Returns the pattern for all tools of an MCP server, if the word names a server: `mcp__git`.
-fn server_tools(word: &str) -> Option<String> {
+fn server_tools_pattern(word: &str) -> Option<String> {
     let server = word.strip_prefix("mcp__")?;
     (!server.contains("__") && !server.ends_with('*')).then(|| format!("{word}__*"))
 }
 
-fn matches_name(word: &str, name: &str) -> bool {
+fn is_name_match(word: &str, name: &str) -> bool {
     match word.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => word == name,
@@ -126,7 +127,7 @@ fn matches_name(word: &str, name: &str) -> bool {
 
 /// Returns true if a word of `plugins` means the plugin with this source: `web_search(preload)` and
 /// `tool-web-search` mean `web-search`.
-fn matches_plugin(word: &str, source: &str) -> bool {
+fn is_plugin_match(word: &str, source: &str) -> bool {
     let short = |name: &str| {
         let name = name.trim().strip_suffix("(preload)").unwrap_or(name).trim().replace('_', "-");
         match name.strip_prefix("tool-").unwrap_or(&name) {
@@ -145,7 +146,7 @@ fn as_slice(words: &Option<Vec<String>>) -> &[String] {
 mod tests {
     use super::*;
 
-    fn session() -> Vec<ToolFacts> {
+    fn session_tools() -> Vec<ToolFacts> {
         let tools = [
             ("cli_based_tool", "cli"),
             ("readFile", "file-edit"),
@@ -163,15 +164,16 @@ mod tests {
         tools.map(facts).to_vec()
     }
 
-    fn list(words: &str) -> Option<Vec<String>> {
+    fn parse_word_list(words: &str) -> Option<Vec<String>> {
         (words != "-").then(|| words.split_whitespace().map(str::to_owned).collect())
     }
 
     #[track_caller]
-    fn check(names: &str, plugins: &str, denied: &str, expected: &str, missing: &str) {
-        let denied = list(denied).unwrap_or_default();
-        let choice = ToolChoice { names: list(names), plugins: list(plugins), denied };
-        let selected = choice.select(&session());
+    fn check_selection(names: &str, plugins: &str, denied: &str, expected: &str, missing: &str) {
+        let denied = parse_word_list(denied).unwrap_or_default();
+        let choice =
+            ToolChoice { names: parse_word_list(names), plugins: parse_word_list(plugins), denied };
+        let selected = choice.select_tools(&session_tools());
         let names = selected.names.map(|names| {
             names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>().join(" ")
         });
@@ -181,36 +183,42 @@ mod tests {
 
     #[test]
     fn tools_are_selected_by_name_plugin_and_pattern() {
-        check("-", "-", "", "-", "");
-        check("", "-", "", "", "");
-        check("readFile none", "-", "", "readFile", "none");
-        check("mcp__git__*", "-", "", "mcp__git__log mcp__git__push", "");
-        check(
+        check_selection("-", "-", "", "-", "");
+        check_selection("", "-", "", "", "");
+        check_selection("readFile none", "-", "", "readFile", "none");
+        check_selection("mcp__git__*", "-", "", "mcp__git__log mcp__git__push", "");
+        check_selection(
             "*",
             "-",
             "web*",
             "cli_based_tool readFile updateFile mcp__git__log mcp__git__push moon",
             "",
         );
-        check("mcp__later__*", "-", "", "mcp__later__*", "");
-        check("mcp__later__*", "-", "mcp__*", "", "");
-        check(
+        check_selection("mcp__later__*", "-", "", "mcp__later__*", "");
+        check_selection("mcp__later__*", "-", "mcp__*", "", "");
+        check_selection(
             "-",
             "file_edit(preload) tool-web-search moon none",
             "",
             "readFile updateFile web_search moon",
             "none",
         );
-        check("readFile", "cli", "", "cli_based_tool readFile", "");
-        check("-", "-", "mcp__* moon web_search updateFile", "cli_based_tool readFile", "");
+        check_selection("readFile", "cli", "", "cli_based_tool readFile", "");
+        check_selection(
+            "-",
+            "-",
+            "mcp__* moon web_search updateFile",
+            "cli_based_tool readFile",
+            "",
+        );
     }
 
     #[test]
     fn claude_tool_names_become_names_of_jaato() {
-        let words = split_list(
+        let words = split_at_commas(
             "Read, Grep,, Bash(git add:*, git log), mcp__git, mcp__a__b, moon, Write,Edit",
         );
-        let (names, warnings) = read_names(&words);
+        let (names, warnings) = parse_tool_names(&words);
         let expected = [
             "readFile",
             "viewImage",

@@ -10,7 +10,7 @@ use crate::agents::{MessageDelivery, SavedSubagent, Subagents};
 use crate::worktree::Worktree;
 
 /// Returns the schema of a tool whose only argument is a subagent.
-fn schema_of_subagent() -> Value {
+fn subagent_schema() -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
@@ -40,7 +40,7 @@ async fn send_to_subagent(
     subagent_id: String,
     message: String,
 ) -> Result<Output> {
-    let (status, text) = match cx.state().send(&subagent_id, message).await? {
+    let (status, text) = match cx.state().send_message(&subagent_id, message).await? {
         MessageDelivery::Dispatched => (
             "dispatched",
             "Message dispatched to idle subagent. Its answer comes as a message: do not poll.",
@@ -59,10 +59,10 @@ async fn send_to_subagent(
     destructive = false,
     idempotent,
     open_world = false,
-    schema = schema_of_subagent()
+    schema = subagent_schema()
 )]
 async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
-    let is_cancelled = cx.state().cancel(&subagent_id).await?;
+    let is_cancelled = cx.state().cancel_turn(&subagent_id).await?;
     let message = match is_cancelled {
         true => {
             format!("Cancellation requested for session {subagent_id}. The subagent stops now.")
@@ -79,17 +79,17 @@ async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outp
     category = "coordination",
     destructive = false,
     open_world = false,
-    schema = schema_of_subagent()
+    schema = subagent_schema()
 )]
 async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let agents = cx.state();
-    let worktree = agents.worktree(&subagent_id)?;
-    let was_running = agents.close(&subagent_id).await?;
+    let worktree = agents.worktree_of(&subagent_id)?;
+    let was_running = agents.close_subagent(&subagent_id).await?;
     let cancelled = if was_running { "cancelled and " } else { "" };
     let mut message = format!("Session {subagent_id} {cancelled}closed successfully");
     if let Some(worktree) = worktree {
-        match worktree.diff(cx).await?.is_empty() {
-            true => worktree.remove(cx).await?,
+        match worktree.diff_changes(cx).await?.is_empty() {
+            true => worktree.remove_worktree(cx).await?,
             false => message.push_str(&format!(
                 ". Its changes were not accepted and stay in {}",
                 worktree.directory
@@ -106,10 +106,10 @@ async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outpu
     read_only,
     open_world = false,
     auto_approval,
-    schema = schema_of_subagent()
+    schema = subagent_schema()
 )]
 async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
-    let diff = worktree_of(cx, &subagent_id)?.diff(cx).await?;
+    let diff = require_worktree(cx, &subagent_id)?.diff_changes(cx).await?;
     Ok(Output::json(json!({ "subagent_id": subagent_id, "diff": diff })))
 }
 
@@ -119,16 +119,16 @@ async fn show_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Resul
     name = "accept_subagent_changes",
     category = "coordination",
     open_world = false,
-    schema = schema_of_subagent()
+    schema = subagent_schema()
 )]
 async fn accept_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
-    worktree_of(cx, &subagent_id)?.accept(cx).await?;
+    require_worktree(cx, &subagent_id)?.accept_changes(cx).await?;
     let message = format!("The changes of {subagent_id} are applied to your files.");
     Ok(Output::json(json!({ "success": true, "message": message })))
 }
 
-fn worktree_of(cx: &Cx<Subagents>, subagent_id: &str) -> Result<Worktree> {
-    cx.state().worktree(subagent_id)?.ok_or_else(|| {
+fn require_worktree(cx: &Cx<Subagents>, subagent_id: &str) -> Result<Worktree> {
+    cx.state().worktree_of(subagent_id)?.ok_or_else(|| {
         let text = format!("{subagent_id} works in your folder and has no changes of its own");
         Error::new(ErrorKind::InvalidArguments, text)
     })
@@ -144,18 +144,18 @@ fn worktree_of(cx: &Cx<Subagents>, subagent_id: &str) -> Result<Worktree> {
 )]
 async fn list_active_subagents(cx: &Cx<Subagents>) -> Result<Output> {
     let agents = cx.state();
-    let states = agents.states().await;
+    let states = agents.list_with_states().await;
     if states.is_empty() {
         let message = "No active subagent sessions";
         return Ok(Output::json(json!({ "active_sessions": [], "message": message })));
     }
     let sessions: Vec<Value> =
-        states.iter().map(|(saved, state)| entry(agents, saved, state.as_ref())).collect();
+        states.iter().map(|(saved, state)| subagent_entry(agents, saved, state.as_ref())).collect();
     Ok(Output::json(json!({ "count": sessions.len(), "active_sessions": sessions })))
 }
 
-fn entry(agents: &Subagents, saved: &SavedSubagent, state: Option<&ChildState>) -> Value {
-    let activity = agents.activities.find(&saved.session_id);
+fn subagent_entry(agents: &Subagents, saved: &SavedSubagent, state: Option<&ChildState>) -> Value {
+    let activity = agents.activities.find_activity(&saved.session_id);
     let is_running = state.is_some_and(|state| state.is_running);
     let status = match state {
         Some(_) if is_running => "running",
@@ -170,7 +170,7 @@ fn entry(agents: &Subagents, saved: &SavedSubagent, state: Option<&ChildState>) 
         "profile": saved.profile,
         "worktree": saved.worktree.as_ref().map(|worktree| &worktree.directory),
         "status": status,
-        "activity_phase": phase.word(),
+        "activity_phase": phase.status_word(),
         "can_cancel": is_running,
         "can_send": true,
         "created_at": saved.created_at,

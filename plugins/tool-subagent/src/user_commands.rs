@@ -13,7 +13,7 @@ pub const NAME: &str = "profiles";
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
 /// Returns the command's spec.
-pub fn command() -> CommandSpec {
+pub fn profiles_command() -> CommandSpec {
     CommandSpec {
         name: NAME.to_owned(),
         description: "Lists the profiles for subagents, and what is wrong with some".to_owned(),
@@ -25,18 +25,18 @@ pub fn command() -> CommandSpec {
 
 /// Writes the list for the user.
 pub fn list_profiles(profiles: &Profiles) -> String {
-    let mut lines: Vec<String> = profiles.all().map(profile_line).collect();
+    let mut lines: Vec<String> = profiles.all_profiles().map(format_profile_line).collect();
     if lines.is_empty() {
         lines.push("no profiles".to_owned());
     }
     let skipped = profiles.skipped.iter();
     lines.extend(skipped.map(|it| format!("! {} is skipped: {}", it.source, it.reason)));
     lines.extend(profiles.warnings.iter().map(|line| format!("! {line}")));
-    lines.extend(profiles.hidden_by_trust().map(|line| format!("! {line}")));
+    lines.extend(profiles.untrusted_folder_notice().map(|line| format!("! {line}")));
     lines.join("\n")
 }
 
-fn profile_line(profile: &Profile) -> String {
+fn format_profile_line(profile: &Profile) -> String {
     let tools = &profile.tools;
     let list = |label: &str, words: &Option<Vec<String>>| {
         let words = words.as_ref()?;

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::types::mcp_entry::VariableReference;
 
 /// Replaces the references whose names have a value. Others stay as written.
-pub fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn expand_variables(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let (mut expanded, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
@@ -31,7 +31,7 @@ mod tests {
             ("${${cwd}}", "${/w}"),
             ("", ""),
         ] {
-            assert_eq!(expand(text, value), expected);
+            assert_eq!(expand_variables(text, value), expected);
         }
     }
 }

@@ -145,7 +145,7 @@ impl Worktree {
     ///
     /// # Errors
     /// If it exists, or if git or the copy fails.
-    pub async fn create(host: &Reporter, name: &str) -> Result<Self> {
+    pub async fn create_worktree(host: &Reporter, name: &str) -> Result<Self> {
         let directory = run_script(host, &[IS_NEW, CREATE], &[name]).await?;
         Ok(Self { name: name.to_owned(), directory })
     }
@@ -154,7 +154,7 @@ impl Worktree {
     ///
     /// # Errors
     /// If git or `diff` fails, or the diff has more than 4 MiB.
-    pub async fn diff(&self, host: &Reporter) -> Result<String> {
+    pub async fn diff_changes(&self, host: &Reporter) -> Result<String> {
         run_script(host, &[DIFF], &[&self.name]).await
     }
 
@@ -162,7 +162,7 @@ impl Worktree {
     ///
     /// # Errors
     /// If they do not fit, because the same lines have changed there. Then nothing changes.
-    pub async fn accept(&self, host: &Reporter) -> Result<()> {
+    pub async fn accept_changes(&self, host: &Reporter) -> Result<()> {
         run_script(host, &[ACCEPT], &[&self.name]).await.map(drop)
     }
 
@@ -170,7 +170,7 @@ impl Worktree {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub async fn remove(&self, host: &Reporter) -> Result<()> {
+    pub async fn remove_worktree(&self, host: &Reporter) -> Result<()> {
         run_script(host, &[REMOVE], &[&self.name]).await.map(drop)
     }
 }
@@ -179,7 +179,7 @@ impl Worktree {
 ///
 /// # Errors
 /// If the action needs a name that is missing, invalid or unknown, or if its script fails.
-pub async fn run_command(host: &Reporter, arguments: &Value) -> Result<Output> {
+pub async fn run_worktree_command(host: &Reporter, arguments: &Value) -> Result<Output> {
     let name = arguments["name"].as_str().unwrap_or_default();
     let action = arguments["action"].as_str().unwrap_or("list");
     if action != "list" && !is_valid_name(name) {

@@ -10,12 +10,12 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_testkit::FakeHost;
 
 /// A workspace and a home.
-struct Places {
+struct ProfilesFixture {
     _folder: tempfile::TempDir,
     root: PathBuf,
 }
 
-impl Places {
+impl ProfilesFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -25,7 +25,7 @@ impl Places {
         Self { _folder: folder, root }
     }
 
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+    fn write_file(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -36,13 +36,13 @@ impl Places {
     }
 
     /// Returns a host in the workspace, which the user trusts.
-    fn host(&self) -> FakeHost {
+    fn trusting_host(&self) -> FakeHost {
         let facts =
             SessionFacts { trusted_workspace: Some(self.path("w")), ..SessionFacts::default() };
-        self.host_with(facts, json!({}))
+        self.host_with_facts(facts, json!({}))
     }
 
-    fn host_with(&self, facts: SessionFacts, mut config: Value) -> FakeHost {
+    fn host_with_facts(&self, facts: SessionFacts, mut config: Value) -> FakeHost {
         config["home"] = json!(self.path("h"));
         let facts = SessionFacts { working_directory: self.path("w"), ..facts };
         FakeHost::new(tool_subagent::__jaato::MODULE).with_config(config).with_session(facts)
@@ -50,7 +50,7 @@ impl Places {
 }
 
 #[track_caller]
-fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
+fn call_tool(host: &FakeHost, name: &str, arguments: Value) -> Value {
     Value::Object(host.call(name, arguments).unwrap().content)
 }
 
@@ -59,14 +59,14 @@ const REVIEWER: &str = "---\nname: reviewer\ndescription: Reviews code.\ntools: 
 
 #[test]
 fn list_shows_profiles_and_what_is_wrong_with_others() {
-    let places = Places::new();
-    places.write("w/.claude/agents/reviewer.md", REVIEWER);
-    places.write("h/.jaato/profiles/reviewer.json", "{\"plugins\": [\"cli\"]}");
-    places.write("w/.jaato/profiles/bad.yaml", "max_turns: many\n");
+    let places = ProfilesFixture::new();
+    places.write_file("w/.claude/agents/reviewer.md", REVIEWER);
+    places.write_file("h/.jaato/profiles/reviewer.json", "{\"plugins\": [\"cli\"]}");
+    places.write_file("w/.jaato/profiles/bad.yaml", "max_turns: many\n");
     let config = json!({ "profiles": { "own": { "description": "Mine.", "model": "a/b" } } });
     let trusted =
         SessionFacts { trusted_workspace: Some(places.path("w")), ..SessionFacts::default() };
-    let host = places.host_with(trusted, config);
+    let host = places.host_with_facts(trusted, config);
     let expected = json!({
         "profiles": [
             {
@@ -93,7 +93,7 @@ fn list_shows_profiles_and_what_is_wrong_with_others() {
             },
         ],
     });
-    assert_eq!(call(&host, "list_subagent_profiles", json!({})), expected);
+    assert_eq!(call_tool(&host, "list_subagent_profiles", json!({})), expected);
     let command = host.create(None).unwrap().command("profiles", json!({})).unwrap();
     let text = command.content["result"].as_str().unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -110,10 +110,10 @@ fn list_shows_profiles_and_what_is_wrong_with_others() {
 
 #[test]
 fn list_of_an_untrusted_workspace_says_what_is_ignored() {
-    let places = Places::new();
-    places.write("w/.claude/agents/reviewer.md", REVIEWER);
-    let host = places.host_with(SessionFacts::default(), json!({}));
-    let answer = call(&host, "list_subagent_profiles", json!({}));
+    let places = ProfilesFixture::new();
+    places.write_file("w/.claude/agents/reviewer.md", REVIEWER);
+    let host = places.host_with_facts(SessionFacts::default(), json!({}));
+    let answer = call_tool(&host, "list_subagent_profiles", json!({}));
     let note = format!(
         "`{}` is ignored, because the workspace is not trusted; run `jaato trust`",
         places.path("w/.claude/agents")
@@ -127,32 +127,32 @@ fn list_of_an_untrusted_workspace_says_what_is_ignored() {
 
 #[test]
 fn profiles_are_read_at_each_use() {
-    let places = Places::new();
-    let host = places.host();
-    let count = || call(&host, "list_subagent_profiles", json!({}))["count"].clone();
+    let places = ProfilesFixture::new();
+    let host = places.trusting_host();
+    let count = || call_tool(&host, "list_subagent_profiles", json!({}))["count"].clone();
     assert_eq!(count(), 0);
-    places.write("w/.claude/agents/reviewer.md", REVIEWER);
+    places.write_file("w/.claude/agents/reviewer.md", REVIEWER);
     assert_eq!(count(), 1);
 }
 
 #[test]
 fn validation_reports_all_errors_of_a_file() {
-    let places = Places::new();
-    places.write("w/good.json", r#"{"name": "good", "description": "d", "plugins": []}"#);
-    places.write("w/bad.json", r#"{"plugins": "cli", "icon": ["x"], "gc": {"type": "zz"}}"#);
-    places.write("w/warn.yaml", "name: warn\ndescription: d\nplugin_configs: {}\n");
-    places.write("w/agent.md", REVIEWER);
-    places.write("w/broken.json", "{");
-    places.write("w/bytes.json", [0x7b, 0xff, 0xff, 0xff, 0xff]);
-    places.write("w/huge.yaml", "x".repeat(65_537));
-    places.write("w/text.txt", "x");
+    let places = ProfilesFixture::new();
+    places.write_file("w/good.json", r#"{"name": "good", "description": "d", "plugins": []}"#);
+    places.write_file("w/bad.json", r#"{"plugins": "cli", "icon": ["x"], "gc": {"type": "zz"}}"#);
+    places.write_file("w/warn.yaml", "name: warn\ndescription: d\nplugin_configs: {}\n");
+    places.write_file("w/agent.md", REVIEWER);
+    places.write_file("w/broken.json", "{");
+    places.write_file("w/bytes.json", [0x7b, 0xff, 0xff, 0xff, 0xff]);
+    places.write_file("w/huge.yaml", "x".repeat(65_537));
+    places.write_file("w/text.txt", "x");
     fs::create_dir(places.root.join("w/folder.json")).unwrap();
-    let host = places.host();
+    let host = places.trusting_host();
     let check = |path: &str, errors: &[&str], warnings: &[&str]| {
         let expected = json!({
             "valid": errors.is_empty(), "path": path, "errors": errors, "warnings": warnings,
         });
-        assert_eq!(call(&host, "validateProfile", json!({ "path": path })), expected);
+        assert_eq!(call_tool(&host, "validateProfile", json!({ "path": path })), expected);
     };
     check("good.json", &[], &[]);
     let wrong = [
@@ -178,9 +178,9 @@ fn validation_reports_all_errors_of_a_file() {
 
 #[test]
 fn validation_reads_only_files_that_the_environment_allows() {
-    let places = Places::new();
-    places.write("secret.json", "{}");
-    let host = places.host();
+    let places = ProfilesFixture::new();
+    places.write_file("secret.json", "{}");
+    let host = places.trusting_host();
     let error =
         host.call("validateProfile", json!({ "path": places.path("secret.json") })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
