@@ -33,7 +33,7 @@ impl Matcher {
     }
 
     /// Returns true if one of the names matches.
-    pub fn matches(&self, names: &[&str]) -> bool {
+    pub fn matches_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| match self {
             Self::All => true,
             Self::Names(wanted) => wanted.iter().any(|wanted| wanted == name),
@@ -47,25 +47,25 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(matcher: &str, matching: &[&str], others: &[&str]) {
+    fn check_matcher(matcher: &str, matching: &[&str], others: &[&str]) {
         let parsed = Matcher::parse(matcher).unwrap();
         for name in matching {
-            assert!(parsed.matches(&[name]), "{matcher} {name}");
+            assert!(parsed.matches_any(&[name]), "{matcher} {name}");
         }
         for name in others {
-            assert!(!parsed.matches(&[name]), "{matcher} {name}");
+            assert!(!parsed.matches_any(&[name]), "{matcher} {name}");
         }
     }
 
     #[test]
     fn matcher_is_a_list_of_names_or_an_expression() {
-        check("", &["Bash", "Edit"], &[]);
-        check(" * ", &["Bash"], &[]);
-        check("Bash", &["Bash"], &["BashOutput", "bash"]);
-        check("Edit|Write", &["Edit", "Write"], &["MultiEdit", "Read"]);
-        check("mcp__git__.*", &["mcp__git__log"], &["mcp__github__log"]);
-        check("^(Edit|Write)$", &["Edit"], &["MultiEdit"]);
-        check("Edit.*", &["Edit", "MultiEdit"], &["Write"]);
+        check_matcher("", &["Bash", "Edit"], &[]);
+        check_matcher(" * ", &["Bash"], &[]);
+        check_matcher("Bash", &["Bash"], &["BashOutput", "bash"]);
+        check_matcher("Edit|Write", &["Edit", "Write"], &["MultiEdit", "Read"]);
+        check_matcher("mcp__git__.*", &["mcp__git__log"], &["mcp__github__log"]);
+        check_matcher("^(Edit|Write)$", &["Edit"], &["MultiEdit"]);
+        check_matcher("Edit.*", &["Edit", "MultiEdit"], &["Write"]);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl State for CommandHooks {
         description.services = vec!["host_process".to_owned()];
         description.only_with_files =
             SETTINGS_FILES.map(|name| format!("{{workspace}}/{name}")).to_vec();
-        description.commands = vec![user_command::command()];
+        description.commands = vec![user_command::hooks_command_spec()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
@@ -92,44 +92,44 @@ impl State for CommandHooks {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         // Read again, because the user may have changed the files.
-        let session = HookSession::load(cx, cx.state().locations.clone()).await?;
-        user_command::answer(cx, &session, &arguments).await
+        let session = HookSession::load_session(cx, cx.state().locations.clone()).await?;
+        user_command::run_hooks_command(cx, &session, &arguments).await
     }
 }
 
 impl CommandHooks {
     /// Returns the session, and tells the user once what does not run.
-    async fn session(cx: &Cx<Self>, may_tell: bool) -> Result<Arc<HookSession>> {
+    async fn load_session(cx: &Cx<Self>, may_tell: bool) -> Result<Arc<HookSession>> {
         let state = cx.state();
         let known = state.session.lock().clone();
         let session = match known {
             Some(session) => session,
             None => {
-                let read = Arc::new(HookSession::load(cx, state.locations.clone()).await?);
+                let read = Arc::new(HookSession::load_session(cx, state.locations.clone()).await?);
                 Arc::clone(state.session.lock().get_or_insert(read))
             }
         };
         if may_tell && !state.has_told.swap(true, Relaxed) {
-            tell(cx, session.first_notices());
+            show_lines(cx, session.first_notices());
         }
         Ok(session)
     }
 
     /// Runs the hooks of an event, and shows their notices.
-    async fn run(
+    async fn run_event_hooks(
         cx: &Cx<Self>,
         moment: Hook,
         event: &str,
         names: &[&str],
         more: Value,
     ) -> Result<HookOutcome> {
-        let session = Self::session(cx, true).await?;
-        let mut outcome = session.run(cx, moment, event, names, more).await;
-        tell(cx, std::mem::take(&mut outcome.notices));
+        let session = Self::load_session(cx, true).await?;
+        let mut outcome = session.run_event(cx, moment, event, names, more).await;
+        show_lines(cx, std::mem::take(&mut outcome.notices));
         Ok(outcome)
     }
 
-    fn keep_for_result(&self, call: &str, context: Vec<String>) {
+    fn keep_context_for_result(&self, call: &str, context: Vec<String>) {
         let mut waiting = self.waiting.lock();
         if !context.is_empty() && waiting.len() < WAITING_MAX {
             waiting.insert(call.to_owned(), context);
@@ -137,13 +137,13 @@ impl CommandHooks {
     }
 }
 
-fn tell(host: &Reporter, lines: Vec<String>) {
+fn show_lines(host: &Reporter, lines: Vec<String>) {
     for line in lines {
         host.notice(line);
     }
 }
 
-fn joined(texts: Vec<String>) -> String {
+fn join_texts(texts: Vec<String>) -> String {
     texts.join("\n\n")
 }
 
@@ -174,25 +174,27 @@ impl Hooks for CommandHooks {
     ];
 
     async fn session_start(cx: &Cx<Self>, asked: SessionStart) -> Result<SessionText> {
-        if Self::session(cx, true).await?.is_subagent {
+        if Self::load_session(cx, true).await?.is_subagent {
             return Ok(SessionText::nothing());
         }
         let source = if asked.is_continued { "resume" } else { "startup" };
         let more = json!({ "source": source, "model": asked.context.model });
-        let outcome = Self::run(cx, Hook::SessionStart, "SessionStart", &[source], more).await?;
-        Ok(SessionText::text(joined(outcome.context)))
+        let outcome =
+            Self::run_event_hooks(cx, Hook::SessionStart, "SessionStart", &[source], more).await?;
+        Ok(SessionText::text(join_texts(outcome.context)))
     }
 
     async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
         *cx.state().stop.lock() = None;
-        if Self::session(cx, true).await?.is_subagent {
+        if Self::load_session(cx, true).await?.is_subagent {
             return Ok(PromptAddition::nothing());
         }
         let more = json!({ "prompt": asked.prompt });
-        let outcome = Self::run(cx, Hook::BeforePrompt, "UserPromptSubmit", &[], more).await?;
+        let outcome =
+            Self::run_event_hooks(cx, Hook::BeforePrompt, "UserPromptSubmit", &[], more).await?;
         Ok(match (outcome.stop, outcome.decision) {
             (_, HookDecision::Block(reason)) | (Some(reason), _) => PromptAddition::refuse(reason),
-            _ => PromptAddition::text(joined(outcome.context)),
+            _ => PromptAddition::text(join_texts(outcome.context)),
         })
     }
 
@@ -204,7 +206,7 @@ impl Hooks for CommandHooks {
     }
 
     async fn before_tool(cx: &Cx<Self>, asked: BeforeTool) -> Result<GuardAnswer> {
-        let session = Self::session(cx, true).await?;
+        let session = Self::load_session(cx, true).await?;
         if let Some(why) = session.loaded.broken.first() {
             let text = format!("hooks cannot be read, so no call may run: {why}");
             return Ok(GuardAnswer::deny(text));
@@ -218,23 +220,23 @@ impl Hooks for CommandHooks {
                     Ok(changed) => arguments = changed,
                     Err(why) => {
                         let text = format!("a hook wants to change the call, but {why}");
-                        all.add(HookOutcome {
+                        all.combine(HookOutcome {
                             decision: HookDecision::Block(text),
                             ..HookOutcome::default()
                         });
                     }
                 }
             }
-            all.add(outcome);
+            all.combine(outcome);
         }
-        tell(cx, all.notices);
+        show_lines(cx, all.notices);
         if let Some(reason) = all.stop {
             *cx.state().stop.lock() = Some(reason.clone());
             return Ok(GuardAnswer::deny(reason));
         }
         let is_changed = arguments != asked.arguments;
         if !matches!(all.decision, HookDecision::Block(_)) {
-            cx.state().keep_for_result(asked.call_id.as_str(), all.context);
+            cx.state().keep_context_for_result(asked.call_id.as_str(), all.context);
         }
         Ok(match all.decision {
             HookDecision::Block(reason) => GuardAnswer::deny(reason),
@@ -248,13 +250,13 @@ impl Hooks for CommandHooks {
     }
 
     async fn after_tool(cx: &Cx<Self>, asked: AfterTool) -> Result<ResultChange> {
-        let session = Self::session(cx, true).await?;
+        let session = Self::load_session(cx, true).await?;
         let waiting = cx.state().waiting.lock().remove(asked.call_id.as_str());
         let mut texts = waiting.unwrap_or_default();
         let mut change = ResultChange::nothing();
         if !asked.is_error {
             let outcome = run_after_tool(cx, &session, &asked).await;
-            tell(cx, outcome.notices);
+            show_lines(cx, outcome.notices);
             if let HookDecision::Block(reason) = outcome.decision {
                 texts.push(reason);
             }
@@ -267,22 +269,23 @@ impl Hooks for CommandHooks {
                 *cx.state().stop.lock() = outcome.stop;
             }
         }
-        Ok(if texts.is_empty() { change } else { change.with_entry(FEEDBACK, joined(texts)) })
+        Ok(if texts.is_empty() { change } else { change.with_entry(FEEDBACK, join_texts(texts)) })
     }
 
     async fn turn_end(cx: &Cx<Self>, asked: TurnEnd) -> Result<TurnEndAnswer> {
         cx.state().waiting.lock().clear();
-        let session = Self::session(cx, true).await?;
+        let session = Self::load_session(cx, true).await?;
         let more = json!({
             "stop_hook_active": asked.continuations > 0,
             "last_assistant_message": asked.text,
         });
-        let kind = session.input("", json!({}))["agent_type"].as_str().unwrap_or("").to_owned();
+        let kind =
+            session.event_input("", json!({}))["agent_type"].as_str().unwrap_or("").to_owned();
         let (event, names) = match session.is_subagent {
             true => ("SubagentStop", vec![kind.as_str()]),
             false => ("Stop", Vec::new()),
         };
-        let outcome = Self::run(cx, Hook::TurnEnd, event, &names, more).await?;
+        let outcome = Self::run_event_hooks(cx, Hook::TurnEnd, event, &names, more).await?;
         Ok(match outcome.decision {
             HookDecision::Block(reason) if outcome.stop.is_none() => {
                 TurnEndAnswer::continue_with(reason)
@@ -294,34 +297,35 @@ impl Hooks for CommandHooks {
     async fn before_gc(cx: &Cx<Self>, asked: BeforeGc) -> Result<BeforeGcAnswer> {
         let trigger = if asked.reason == GcReason::Manual { "manual" } else { "auto" };
         let more = json!({ "trigger": trigger, "custom_instructions": "" });
-        let outcome = Self::run(cx, Hook::BeforeGc, "PreCompact", &[trigger], more).await?;
+        let outcome =
+            Self::run_event_hooks(cx, Hook::BeforeGc, "PreCompact", &[trigger], more).await?;
         Ok(match outcome.decision {
             HookDecision::Block(reason) => BeforeGcAnswer::refuse(reason),
-            _ => BeforeGcAnswer::go_on(),
+            _ => BeforeGcAnswer::proceed(),
         })
     }
 
     async fn session_end(cx: &Cx<Self>, _asked: SessionEnd) -> Result<()> {
-        if Self::session(cx, true).await?.is_subagent {
+        if Self::load_session(cx, true).await?.is_subagent {
             return Ok(());
         }
         let more = json!({ "reason": "other" });
-        Self::run(cx, Hook::SessionEnd, "SessionEnd", &["other"], more).await.map(drop)
+        Self::run_event_hooks(cx, Hook::SessionEnd, "SessionEnd", &["other"], more).await.map(drop)
     }
 
     async fn events(cx: &Cx<Self>, told: EventBatch) -> Result<()> {
         let notifications: Vec<Value> =
-            told.events.iter().filter_map(|told| notification(&told.event)).collect();
+            told.events.iter().filter_map(|told| notification_input(&told.event)).collect();
         if notifications.is_empty() {
             // The first events come while the host does not know yet whose session it is.
             return Ok(());
         }
         // Nothing that this hook tells would be shown.
-        let session = Self::session(cx, false).await?;
+        let session = Self::load_session(cx, false).await?;
         for notification in notifications {
             let kind = notification["notification_type"].as_str().unwrap_or_default().to_owned();
             let outcome =
-                session.run(cx, Hook::Event, "Notification", &[&kind], notification).await;
+                session.run_event(cx, Hook::Event, "Notification", &[&kind], notification).await;
             for line in outcome.notices {
                 cx.log(LogLevel::Warn, line);
             }
@@ -331,7 +335,7 @@ impl Hooks for CommandHooks {
 }
 
 /// Returns the input about an event that needs the user, without the common fields.
-fn notification(event: &Event) -> Option<Value> {
+fn notification_input(event: &Event) -> Option<Value> {
     let (kind, message) = match event {
         Event::PermissionAsked(prompt) => {
             ("permission_prompt", format!("jaato needs your permission: {}", prompt.title))
@@ -357,9 +361,9 @@ async fn run_for_tool(
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.jobs("PreToolUse", &names, more, number));
+        jobs.extend(session.event_jobs("PreToolUse", &names, more, number));
     }
-    session.run_all(host, Hook::BeforeTool, "PreToolUse", jobs).await
+    session.run_jobs(host, Hook::BeforeTool, "PreToolUse", jobs).await
 }
 
 /// Runs the hooks after a call, for each of its inputs whose file still exists.
@@ -378,11 +382,11 @@ async fn run_after_tool(host: &Reporter, session: &HookSession, asked: &AfterToo
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.jobs("PostToolUse", &names, more, 0));
+        jobs.extend(session.event_jobs("PostToolUse", &names, more, 0));
     }
     let mut all = HookOutcome::default();
-    for (_, outcome) in session.run_all(host, Hook::AfterTool, "PostToolUse", jobs).await {
-        all.add(outcome);
+    for (_, outcome) in session.run_jobs(host, Hook::AfterTool, "PostToolUse", jobs).await {
+        all.combine(outcome);
     }
     all
 }

@@ -51,7 +51,7 @@ pub struct HookOutcome {
 }
 
 impl HookDecision {
-    fn rank(&self) -> u8 {
+    fn severity_rank(&self) -> u8 {
         match self {
             Self::None => 0,
             Self::Allow => 1,
@@ -64,8 +64,8 @@ impl HookDecision {
 impl HookOutcome {
     /// Adds the outcome of another hook. Of two equal decisions the first one counts, and of two
     /// changes the later one.
-    pub fn add(&mut self, other: Self) {
-        if other.decision.rank() > self.decision.rank() {
+    pub fn combine(&mut self, other: Self) {
+        if other.decision.severity_rank() > self.decision.severity_rank() {
             self.decision = other.decision;
         }
         self.updated_input = other.updated_input.or(self.updated_input.take());
@@ -77,7 +77,7 @@ impl HookOutcome {
 
     /// Creates the outcome of a hook that could not decide: it denies a tool call, and otherwise
     /// tells the user.
-    pub fn failed(event: &str, label: &str, why: &str) -> Self {
+    pub fn from_failure(event: &str, label: &str, why: &str) -> Self {
         let text = format!("the hook {label} failed: {why}");
         match event {
             "PreToolUse" => Self { decision: HookDecision::Block(text), ..Self::default() },
@@ -89,16 +89,16 @@ impl HookOutcome {
 /// Reads the outcome of a command. `label` is its name for users.
 pub fn read_outcome(event: &str, label: &str, result: &CommandResult) -> HookOutcome {
     if let Some(why) = &result.failure {
-        return HookOutcome::failed(event, label, why);
+        return HookOutcome::from_failure(event, label, why);
     }
     match result.code {
         0 => read_output(event, label, result.stdout.trim()),
-        BLOCKS => blocked(event, label, result.stderr.trim()),
+        BLOCKS => blocked_outcome(event, label, result.stderr.trim()),
         code => {
-            let said = shown(&result.stderr);
-            let why = format!("it ended with the code {code}{}{said}", separator(&said));
+            let said = shorten_for_display(&result.stderr);
+            let why = format!("it ended with the code {code}{}{said}", separator_before(&said));
             if CANNOT_RUN.contains(&code) {
-                return HookOutcome::failed(event, label, &why);
+                return HookOutcome::from_failure(event, label, &why);
             }
             let text = format!("the hook {label} failed: {why}");
             HookOutcome { notices: vec![text], ..HookOutcome::default() }
@@ -106,12 +106,15 @@ pub fn read_outcome(event: &str, label: &str, result: &CommandResult) -> HookOut
     }
 }
 
-fn blocked(event: &str, label: &str, reason: &str) -> HookOutcome {
+fn blocked_outcome(event: &str, label: &str, reason: &str) -> HookOutcome {
     let reason = if reason.is_empty() { NO_REASON.to_owned() } else { reason.to_owned() };
     match can_block(event) {
         true => HookOutcome { decision: HookDecision::Block(reason), ..HookOutcome::default() },
         false => {
-            let text = format!("the hook {label} cannot block `{event}`: {}", shown(&reason));
+            let text = format!(
+                "the hook {label} cannot block `{event}`: {}",
+                shorten_for_display(&reason)
+            );
             HookOutcome { notices: vec![text], ..HookOutcome::default() }
         }
     }
@@ -134,9 +137,11 @@ fn read_output(event: &str, label: &str, output: &str) -> HookOutcome {
     }
     match serde_json::from_str(output) {
         Ok(answer) => read_answer(event, label, &answer),
-        Err(error) => {
-            HookOutcome::failed(event, label, &format!("its output is not valid JSON: {error}"))
-        }
+        Err(error) => HookOutcome::from_failure(
+            event,
+            label,
+            &format!("its output is not valid JSON: {error}"),
+        ),
     }
 }
 
@@ -146,7 +151,10 @@ fn read_answer(event: &str, label: &str, answer: &Value) -> HookOutcome {
     let specific = &answer["hookSpecificOutput"];
     let mut outcome = HookOutcome {
         context: text(&specific["additionalContext"]).into_iter().collect(),
-        notices: text(&answer["systemMessage"]).into_iter().map(|it| shown(&it)).collect(),
+        notices: text(&answer["systemMessage"])
+            .into_iter()
+            .map(|it| shorten_for_display(&it))
+            .collect(),
         ..HookOutcome::default()
     };
     if answer["continue"] == json!(false) {
@@ -154,49 +162,57 @@ fn read_answer(event: &str, label: &str, answer: &Value) -> HookOutcome {
     }
     match answer["decision"].as_str() {
         None => {}
-        Some("block" | "deny") => outcome.add(blocked(event, label, &reason(&answer["reason"]))),
+        Some("block" | "deny") => {
+            outcome.combine(blocked_outcome(event, label, &reason(&answer["reason"])))
+        }
         Some("approve" | "allow") => outcome.decision = HookDecision::Allow,
         Some(other) => {
-            outcome.add(HookOutcome::failed(event, label, &unknown_word("decision", other)));
+            outcome.combine(HookOutcome::from_failure(
+                event,
+                label,
+                &unknown_word_message("decision", other),
+            ));
         }
     }
     if event == "PreToolUse" {
         let why = reason(&specific["permissionDecisionReason"]);
         let decided = match specific["permissionDecision"].as_str() {
             None => HookOutcome::default(),
-            Some("allow") => decided(HookDecision::Allow),
-            Some("ask" | "defer") => decided(HookDecision::Ask(why)),
-            Some("deny") => decided(HookDecision::Block(why)),
-            Some(other) => {
-                HookOutcome::failed(event, label, &unknown_word("permissionDecision", other))
-            }
+            Some("allow") => outcome_with_decision(HookDecision::Allow),
+            Some("ask" | "defer") => outcome_with_decision(HookDecision::Ask(why)),
+            Some("deny") => outcome_with_decision(HookDecision::Block(why)),
+            Some(other) => HookOutcome::from_failure(
+                event,
+                label,
+                &unknown_word_message("permissionDecision", other),
+            ),
         };
-        outcome.add(decided);
-        outcome.updated_input = not_null(&specific["updatedInput"]);
+        outcome.combine(decided);
+        outcome.updated_input = non_null_value(&specific["updatedInput"]);
     }
     if event == "PostToolUse" {
-        outcome.updated_output = not_null(&specific["updatedToolOutput"]);
+        outcome.updated_output = non_null_value(&specific["updatedToolOutput"]);
     }
     outcome
 }
 
-fn not_null(value: &Value) -> Option<Value> {
+fn non_null_value(value: &Value) -> Option<Value> {
     (!value.is_null()).then(|| value.clone())
 }
 
-fn decided(decision: HookDecision) -> HookOutcome {
+fn outcome_with_decision(decision: HookDecision) -> HookOutcome {
     HookOutcome { decision, ..HookOutcome::default() }
 }
 
-fn unknown_word(key: &str, word: &str) -> String {
-    format!("its output has an unknown `{key}`: `{}`", shown(word))
+fn unknown_word_message(key: &str, word: &str) -> String {
+    format!("its output has an unknown `{key}`: `{}`", shorten_for_display(word))
 }
 
-fn shown(text: &str) -> String {
+fn shorten_for_display(text: &str) -> String {
     truncate_chars(&one_line(text.trim()), SHOWN_CHARS_MAX).to_string()
 }
 
-fn separator(said: &str) -> &'static str {
+fn separator_before(said: &str) -> &'static str {
     if said.is_empty() { "" } else { ": " }
 }
 
@@ -204,22 +220,22 @@ fn separator(said: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn outcome(event: &str, code: i32, stdout: &str, stderr: &str) -> HookOutcome {
+    fn test_outcome(event: &str, code: i32, stdout: &str, stderr: &str) -> HookOutcome {
         let (stdout, stderr) = (stdout.to_owned(), stderr.to_owned());
         let result = CommandResult { code, stdout, stderr, ..CommandResult::default() };
         read_outcome(event, "`x`", &result)
     }
 
-    fn block(reason: &str) -> HookDecision {
+    fn block_decision(reason: &str) -> HookDecision {
         HookDecision::Block(reason.to_owned())
     }
 
     #[test]
     fn exit_code_two_blocks_with_standard_error_as_the_reason() {
-        assert_eq!(outcome("PreToolUse", 2, "", "no\n").decision, block("no"));
-        assert_eq!(outcome("Stop", 2, "", "").decision, block(NO_REASON));
-        assert_eq!(outcome("PreCompact", 2, "", "later").decision, block("later"));
-        let cannot = outcome("SessionEnd", 2, "", "later");
+        assert_eq!(test_outcome("PreToolUse", 2, "", "no\n").decision, block_decision("no"));
+        assert_eq!(test_outcome("Stop", 2, "", "").decision, block_decision(NO_REASON));
+        assert_eq!(test_outcome("PreCompact", 2, "", "later").decision, block_decision("later"));
+        let cannot = test_outcome("SessionEnd", 2, "", "later");
         assert_eq!(cannot.decision, HookDecision::None);
         assert_eq!(cannot.notices, ["the hook `x` cannot block `SessionEnd`: later"]);
     }
@@ -227,20 +243,23 @@ mod tests {
     #[test]
     fn a_guard_that_cannot_decide_blocks_and_another_hook_is_reported() {
         let missing = "the hook `x` failed: it ended with the code 127: sh: no";
-        assert_eq!(outcome("PreToolUse", 127, "", "sh: no\n").decision, block(missing));
-        assert_eq!(outcome("PostToolUse", 127, "", "sh: no\n").notices, [missing]);
-        let HookDecision::Block(why) = outcome("PreToolUse", 0, "{\"a\":", "").decision else {
+        assert_eq!(
+            test_outcome("PreToolUse", 127, "", "sh: no\n").decision,
+            block_decision(missing)
+        );
+        assert_eq!(test_outcome("PostToolUse", 127, "", "sh: no\n").notices, [missing]);
+        let HookDecision::Block(why) = test_outcome("PreToolUse", 0, "{\"a\":", "").decision else {
             panic!("a guard with broken output must block");
         };
         assert!(why.contains("its output is not valid JSON"), "{why}");
         let odd = r#"{"hookSpecificOutput": {"permissionDecision": "perhaps"}}"#;
         let why = "the hook `x` failed: its output has an unknown `permissionDecision`: `perhaps`";
-        assert_eq!(outcome("PreToolUse", 0, odd, "").decision, block(why));
+        assert_eq!(test_outcome("PreToolUse", 0, odd, "").decision, block_decision(why));
         let late = CommandResult { failure: Some("late".to_owned()), ..CommandResult::default() };
         let late = read_outcome("PreToolUse", "`x`", &late).decision;
-        assert_eq!(late, block("the hook `x` failed: late"));
+        assert_eq!(late, block_decision("the hook `x` failed: late"));
         // By the contract, any other code is an error that blocks nothing.
-        let other = outcome("PreToolUse", 1, "", "oops");
+        let other = test_outcome("PreToolUse", 1, "", "oops");
         assert_eq!(other.decision, HookDecision::None);
         assert_eq!(other.notices, ["the hook `x` failed: it ended with the code 1: oops"]);
     }
@@ -250,41 +269,46 @@ mod tests {
         let asks = r#"{"systemMessage": "hi", "hookSpecificOutput": {
             "permissionDecision": "ask", "permissionDecisionReason": "why",
             "updatedInput": {"command": "ls"}, "additionalContext": "it is night"}}"#;
-        let asks = outcome("PreToolUse", 0, asks, "");
+        let asks = test_outcome("PreToolUse", 0, asks, "");
         assert_eq!(asks.decision, HookDecision::Ask("why".to_owned()));
         assert_eq!(asks.updated_input, Some(json!({ "command": "ls" })));
         assert_eq!(
             (asks.context, asks.notices),
             (vec!["it is night".to_owned()], vec!["hi".into()])
         );
-        let stops = outcome("PostToolUse", 0, r#"{"continue": false, "stopReason": "enough"}"#, "");
+        let stops =
+            test_outcome("PostToolUse", 0, r#"{"continue": false, "stopReason": "enough"}"#, "");
         assert_eq!(stops.stop.as_deref(), Some("enough"));
-        let blocks = outcome("Stop", 0, r#"{"decision": "block", "reason": "run the tests"}"#, "");
-        assert_eq!(blocks.decision, block("run the tests"));
-        let approves = outcome("PreToolUse", 0, r#"{"decision": "approve"}"#, "");
+        let blocks =
+            test_outcome("Stop", 0, r#"{"decision": "block", "reason": "run the tests"}"#, "");
+        assert_eq!(blocks.decision, block_decision("run the tests"));
+        let approves = test_outcome("PreToolUse", 0, r#"{"decision": "approve"}"#, "");
         assert_eq!(approves.decision, HookDecision::Allow);
     }
 
     #[test]
     fn plain_output_is_context_only_before_a_prompt() {
-        assert_eq!(outcome("UserPromptSubmit", 0, "branch: main\n", "").context, ["branch: main"]);
-        assert_eq!(outcome("PreToolUse", 0, "logged\n", ""), HookOutcome::default());
-        assert_eq!(outcome("SessionStart", 0, " ", ""), HookOutcome::default());
+        assert_eq!(
+            test_outcome("UserPromptSubmit", 0, "branch: main\n", "").context,
+            ["branch: main"]
+        );
+        assert_eq!(test_outcome("PreToolUse", 0, "logged\n", ""), HookOutcome::default());
+        assert_eq!(test_outcome("SessionStart", 0, " ", ""), HookOutcome::default());
     }
 
     #[test]
     fn strictest_decision_and_last_change_of_several_hooks_count() {
         let with = |decision| HookOutcome { decision, ..HookOutcome::default() };
         let mut all = with(HookDecision::Ask("a".to_owned()));
-        all.add(with(HookDecision::Allow));
-        all.add(with(block("b")));
-        all.add(with(block("c")));
-        assert_eq!(all.decision, block("b"));
+        all.combine(with(HookDecision::Allow));
+        all.combine(with(block_decision("b")));
+        all.combine(with(block_decision("c")));
+        assert_eq!(all.decision, block_decision("b"));
         let changed =
             |to: i32| HookOutcome { updated_input: Some(json!(to)), ..HookOutcome::default() };
-        all.add(changed(1));
-        all.add(changed(2));
-        all.add(HookOutcome::default());
+        all.combine(changed(1));
+        all.combine(changed(2));
+        all.combine(HookOutcome::default());
         assert_eq!(all.updated_input, Some(json!(2)));
     }
 }

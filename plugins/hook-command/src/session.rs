@@ -52,13 +52,13 @@ impl HookSession {
     ///
     /// # Errors
     /// The host's error.
-    pub async fn load(host: &Reporter, mut locations: HookLocations) -> Result<Self> {
+    pub async fn load_session(host: &Reporter, mut locations: HookLocations) -> Result<Self> {
         let facts = host.session().await?;
         locations.workspace = facts.trusted_workspace.map(PathBuf::from);
         locations.folder = PathBuf::from(&facts.working_directory);
         let folder = locations.folder.clone();
         let root = locations.workspace.clone().unwrap_or_else(|| folder.clone());
-        let loaded = host.blocking(move |_| locations.read()).await?;
+        let loaded = host.blocking(move |_| locations.read_all_hooks()).await?;
         let is_subagent = facts.agent_type == "subagent";
         let kind = if facts.agent_name.is_empty() { facts.agent_type } else { facts.agent_name };
         Ok(Self {
@@ -95,7 +95,7 @@ impl HookSession {
     }
 
     /// Returns the JSON for the commands of an event: the common fields and `more`.
-    pub fn input(&self, event: &str, more: Value) -> Value {
+    pub fn event_input(&self, event: &str, more: Value) -> Value {
         let mut input = Map::from_iter([
             ("session_id".to_owned(), json!(self.session_id)),
             ("cwd".to_owned(), json!(self.folder)),
@@ -113,19 +113,25 @@ impl HookSession {
 
     /// Lists the hooks of an event for an input. `names` are the words for their matchers, empty
     /// for an event without matchers.
-    pub fn jobs(&self, event: &str, names: &[&str], more: Value, number: usize) -> Vec<HookJob> {
-        let hooks = self.loaded.matching(event, names);
+    pub fn event_jobs(
+        &self,
+        event: &str,
+        names: &[&str],
+        more: Value,
+        number: usize,
+    ) -> Vec<HookJob> {
+        let hooks = self.loaded.matching_hooks(event, names);
         if hooks.is_empty() {
             return Vec::new();
         }
-        let input = self.input(event, more).to_string();
+        let input = self.event_input(event, more).to_string();
         let job =
             |hook: &ConfiguredHook| HookJob { hook: hook.clone(), input: input.clone(), number };
         hooks.into_iter().map(job).collect()
     }
 
     /// Runs the hooks of an event and combines their outcomes.
-    pub async fn run(
+    pub async fn run_event(
         &self,
         host: &Reporter,
         moment: Hook,
@@ -133,16 +139,16 @@ impl HookSession {
         names: &[&str],
         more: Value,
     ) -> HookOutcome {
-        let jobs = self.jobs(event, names, more, 0);
+        let jobs = self.event_jobs(event, names, more, 0);
         let mut all = HookOutcome::default();
-        for (_, outcome) in self.run_all(host, moment, event, jobs).await {
-            all.add(outcome);
+        for (_, outcome) in self.run_jobs(host, moment, event, jobs).await {
+            all.combine(outcome);
         }
         all
     }
 
     /// Runs hooks at the same time. Returns each outcome with the number of its input, in order.
-    pub async fn run_all(
+    pub async fn run_jobs(
         &self,
         host: &Reporter,
         moment: Hook,
@@ -163,9 +169,9 @@ impl HookSession {
         job: &HookJob,
     ) -> HookOutcome {
         let label = job.hook.label();
-        match self.result_of(host, moment, job).await {
+        match self.run_single_job(host, moment, job).await {
             Ok(result) => read_outcome(event, &label, &result),
-            Err(problem) => HookOutcome::failed(event, &label, &problem),
+            Err(problem) => HookOutcome::from_failure(event, &label, &problem),
         }
     }
 
@@ -173,7 +179,7 @@ impl HookSession {
     ///
     /// # Errors
     /// The reason why the entry cannot run.
-    pub async fn result_of(
+    pub async fn run_single_job(
         &self,
         host: &Reporter,
         moment: Hook,

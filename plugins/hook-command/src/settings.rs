@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::prelude::Value;
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::command_hooks::{
-    CommandHook, SETTINGS_BYTES_MAX, SETTINGS_FILES, command_hooks, settings_hooks,
+    CommandHook, SETTINGS_BYTES_MAX, SETTINGS_FILES, parse_command_hooks, parse_settings_hooks,
 };
 
 use crate::matcher::Matcher;
@@ -90,20 +90,25 @@ impl ConfiguredHook {
 impl LoadedHooks {
     /// Lists the hooks of an event for these names, each command once. The events for which there
     /// are no names have no matcher.
-    pub fn matching(&self, event: &str, names: &[&str]) -> Vec<&ConfiguredHook> {
+    pub fn matching_hooks(&self, event: &str, names: &[&str]) -> Vec<&ConfiguredHook> {
         let mut found: Vec<&ConfiguredHook> = Vec::new();
         for hook in self.hooks.iter().filter(|it| it.hook.event == event) {
             let is_new = found.iter().all(|other| {
                 other.hook.command != hook.hook.command || other.hook.problem != hook.hook.problem
             });
-            if is_new && (names.is_empty() || hook.matcher.matches(names)) {
+            if is_new && (names.is_empty() || hook.matcher.matches_any(names)) {
                 found.push(hook);
             }
         }
         found
     }
 
-    fn add(&mut self, source: &str, read: Result<Vec<CommandHook>, String>, is_trusted: bool) {
+    fn add_hooks(
+        &mut self,
+        source: &str,
+        read: Result<Vec<CommandHook>, String>,
+        is_trusted: bool,
+    ) {
         match read {
             Ok(hooks) => {
                 let hooks = hooks.into_iter().map(|hook| ConfiguredHook::new(hook, source));
@@ -119,19 +124,23 @@ impl LoadedHooks {
 
 impl HookLocations {
     /// Reads all files.
-    pub fn read(&self) -> LoadedHooks {
+    pub fn read_all_hooks(&self) -> LoadedHooks {
         let mut loaded = LoadedHooks::default();
-        loaded.add("the configuration", command_hooks(&self.configured), true);
+        loaded.add_hooks("the configuration", parse_command_hooks(&self.configured), true);
         if let Some(home) = self.home.as_ref().filter(|_| self.uses_home) {
-            loaded.add("~/.claude/settings.json", read_file(&home.join(SETTINGS_FILES[0])), true);
+            loaded.add_hooks(
+                "~/.claude/settings.json",
+                read_hooks_file(&home.join(SETTINGS_FILES[0])),
+                true,
+            );
         }
         if !self.uses_workspace {
             return loaded;
         }
         for folder in self.workspace_folders() {
             for name in SETTINGS_FILES {
-                let read = read_inside(folder, name);
-                loaded.add(name, read, self.workspace.is_some());
+                let read = read_workspace_file(folder, name);
+                loaded.add_hooks(name, read, self.workspace.is_some());
             }
             if !loaded.untrusted.is_empty() {
                 break;
@@ -154,7 +163,7 @@ impl HookLocations {
 
 /// Reads the hooks of a workspace's file. A link that leads out of the workspace counts as no file,
 /// because trust does not cover its target.
-fn read_inside(root: &Path, name: &str) -> Result<Vec<CommandHook>, String> {
+fn read_workspace_file(root: &Path, name: &str) -> Result<Vec<CommandHook>, String> {
     let path = root.join(name);
     let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_inside = match (path.canonicalize(), root.canonicalize()) {
@@ -162,12 +171,12 @@ fn read_inside(root: &Path, name: &str) -> Result<Vec<CommandHook>, String> {
         _ => return Ok(Vec::new()),
     };
     match is_inside {
-        true => read_file(&path),
+        true => read_hooks_file(&path),
         false => Err("it is a link that leads out of the workspace".to_owned()),
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<CommandHook>, String> {
+fn read_hooks_file(path: &Path) -> Result<Vec<CommandHook>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -182,7 +191,7 @@ fn read_file(path: &Path) -> Result<Vec<CommandHook>, String> {
     if text.len() as u64 > SETTINGS_BYTES_MAX {
         return Err(format!("it has more than {SETTINGS_BYTES_MAX} bytes"));
     }
-    settings_hooks(&text)
+    parse_settings_hooks(&text)
 }
 
 #[cfg(test)]
@@ -193,7 +202,7 @@ mod tests {
 
     const STOP: &str = r#"{"hooks": {"Stop": [{"hooks": [{"command": "NAME"}]}]}}"#;
 
-    fn workspace() -> (tempfile::TempDir, HookLocations) {
+    fn workspace_with_hooks() -> (tempfile::TempDir, HookLocations) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(".claude")).unwrap();
         let root = folder.path().to_owned();
@@ -206,43 +215,46 @@ mod tests {
         (folder, locations)
     }
 
-    fn commands(hooks: &[ConfiguredHook]) -> Vec<&str> {
+    fn hook_commands(hooks: &[ConfiguredHook]) -> Vec<&str> {
         hooks.iter().map(|it| it.hook.command.as_str()).collect()
     }
 
     #[test]
     fn files_of_a_trusted_workspace_are_read_and_others_only_listed() {
-        let (folder, mut locations) = workspace();
+        let (folder, mut locations) = workspace_with_hooks();
         for (name, command) in SETTINGS_FILES.iter().zip(["shared", "local"]) {
             fs::write(folder.path().join(name), STOP.replace("NAME", command)).unwrap();
         }
-        let loaded = locations.read();
-        assert_eq!(commands(&loaded.hooks), ["shared", "local"]);
+        let loaded = locations.read_all_hooks();
+        assert_eq!(hook_commands(&loaded.hooks), ["shared", "local"]);
         assert_eq!(loaded.hooks[0].label(), "`shared` of .claude/settings.json");
         locations.workspace = None;
         locations.folder = folder.path().join("sub");
-        let loaded = locations.read();
+        let loaded = locations.read_all_hooks();
         assert!(loaded.hooks.is_empty());
-        assert_eq!(commands(&loaded.untrusted), ["shared", "local"]);
+        assert_eq!(hook_commands(&loaded.untrusted), ["shared", "local"]);
         locations.uses_workspace = false;
-        assert!(locations.read().untrusted.is_empty());
+        assert!(locations.read_all_hooks().untrusted.is_empty());
     }
 
     #[test]
     fn a_trusted_file_that_cannot_be_read_is_reported() {
-        let (folder, mut locations) = workspace();
+        let (folder, mut locations) = workspace_with_hooks();
         let path = folder.path().join(SETTINGS_FILES[0]);
         fs::write(&path, "{").unwrap();
-        assert!(locations.read().broken[0].starts_with("`.claude/settings.json`: it is not valid"));
+        assert!(
+            locations.read_all_hooks().broken[0]
+                .starts_with("`.claude/settings.json`: it is not valid")
+        );
         fs::remove_file(&path).unwrap();
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("x"), STOP).unwrap();
         std::os::unix::fs::symlink(outside.path().join("x"), &path).unwrap();
-        let loaded = locations.read();
+        let loaded = locations.read_all_hooks();
         assert!(loaded.broken[0].contains("leads out of the workspace"), "{loaded:?}");
         assert!(loaded.hooks.is_empty());
         locations.workspace = None;
-        assert!(locations.read().broken.is_empty());
+        assert!(locations.read_all_hooks().broken.is_empty());
     }
 
     #[test]
@@ -252,11 +264,11 @@ mod tests {
             {"matcher": "", "hooks": [{"command": "a"}]},
             {"matcher": "(", "hooks": [{"command": "c"}]}]}"#;
         let configured: Map<String, Value> = jaato_plugin_sdk::serde_json::from_str(text).unwrap();
-        let loaded = HookLocations { configured, ..HookLocations::default() }.read();
-        let found = loaded.matching("PreToolUse", &["Bash"]);
+        let loaded = HookLocations { configured, ..HookLocations::default() }.read_all_hooks();
+        let found = loaded.matching_hooks("PreToolUse", &["Bash"]);
         let found: Vec<&str> = found.iter().map(|it| it.hook.command.as_str()).collect();
         assert_eq!(found, ["a", "b", "c"]);
-        assert!(loaded.matching("Stop", &["Bash"]).is_empty());
+        assert!(loaded.matching_hooks("Stop", &["Bash"]).is_empty());
         assert!(loaded.hooks[3].hook.problem.is_some());
     }
 }

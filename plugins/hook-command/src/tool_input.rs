@@ -100,7 +100,7 @@ const TOOLS: &[ToolNames] = &[
 /// Returns a call as scripts see it: usually one input, and one for each file if the call touches
 /// several. `folder` is the folder in which relative paths begin.
 pub fn tool_inputs(tool: &str, arguments: &Value, folder: &Path) -> Vec<ToolInput> {
-    let parts = file_parts(tool, arguments, folder);
+    let parts = inputs_per_file(tool, arguments, folder);
     if !parts.is_empty() {
         return parts;
     }
@@ -144,7 +144,7 @@ impl ToolInput {
                 return Err(format!("jaato cannot change `{key}` of a part of this call"));
             }
             let (name, value) = match self.form {
-                InputForm::Renamed(names) => names.argument(key, value),
+                InputForm::Renamed(names) => names.to_tool_argument(key, value),
                 InputForm::Same | InputForm::Part => (key.as_str(), value.clone()),
             };
             if name == "command" {
@@ -163,7 +163,7 @@ impl ToolInput {
 
 impl ToolNames {
     /// Returns the argument for a field of a script.
-    fn argument<'a>(&self, field: &'a str, value: &Value) -> (&'a str, Value) {
+    fn to_tool_argument<'a>(&self, field: &'a str, value: &Value) -> (&'a str, Value) {
         match self.fields.iter().find(|(_, script, _)| *script == field) {
             None => (field, value.clone()),
             Some((jaato, _, Seconds)) => {
@@ -209,15 +209,15 @@ fn absolute_path(path: &Value, folder: &Path) -> Value {
 }
 
 /// Lists the files of a call that touches several, or whose tool has no counterpart in scripts.
-fn file_parts(tool: &str, arguments: &Value, folder: &Path) -> Vec<ToolInput> {
+fn inputs_per_file(tool: &str, arguments: &Value, folder: &Path) -> Vec<ToolInput> {
     let parts = FileParts { folder };
     match tool {
-        "removeFile" => vec![parts.removal(&arguments["path"])],
+        "removeFile" => vec![parts.removal_input(&arguments["path"])],
         "restoreFile" | "undoFileChange" => {
-            vec![parts.edit(&arguments["path"], &Value::Null, &Value::Null)]
+            vec![parts.edit_input(&arguments["path"], &Value::Null, &Value::Null)]
         }
         "moveFile" | "renameFile" => {
-            parts.moved(&arguments["source_path"], &arguments["destination_path"])
+            parts.move_inputs(&arguments["source_path"], &arguments["destination_path"])
         }
         "findAndReplace" => {
             let paths = match &arguments["paths"] {
@@ -225,13 +225,13 @@ fn file_parts(tool: &str, arguments: &Value, folder: &Path) -> Vec<ToolInput> {
                 path => std::slice::from_ref(path),
             };
             let (old, new) = (&arguments["pattern"], &arguments["replacement"]);
-            paths.iter().map(|path| parts.edit(path, old, new)).collect()
+            paths.iter().map(|path| parts.edit_input(path, old, new)).collect()
         }
         "multiFileEdit" => {
             let operations = arguments["operations"].as_array().into_iter().flatten();
-            operations.flat_map(|operation| parts.of_operation(operation)).collect()
+            operations.flat_map(|operation| parts.operation_inputs(operation)).collect()
         }
-        "apply_patch" => parts.of_patch(&arguments["input"]),
+        "apply_patch" => parts.patch_inputs(&arguments["input"]),
         _ => Vec::new(),
     }
 }
@@ -242,7 +242,7 @@ struct FileParts<'a> {
 }
 
 impl FileParts<'_> {
-    fn part(&self, name: &str, path: &Value, more: &[(&str, &Value)]) -> ToolInput {
+    fn file_input(&self, name: &str, path: &Value, more: &[(&str, &Value)]) -> ToolInput {
         let path = self.folder.join(path.as_str().unwrap_or_default());
         let mut input = json!({ "file_path": path.to_string_lossy() });
         for (key, value) in more {
@@ -251,47 +251,47 @@ impl FileParts<'_> {
         ToolInput { name: name.to_owned(), input, form: InputForm::Part, is_removal: false }
     }
 
-    fn edit(&self, path: &Value, old: &Value, new: &Value) -> ToolInput {
-        self.part("Edit", path, &[("old_string", old), ("new_string", new)])
+    fn edit_input(&self, path: &Value, old: &Value, new: &Value) -> ToolInput {
+        self.file_input("Edit", path, &[("old_string", old), ("new_string", new)])
     }
 
-    fn write(&self, path: &Value, content: &Value) -> ToolInput {
-        self.part("Write", path, &[("content", content)])
+    fn write_input(&self, path: &Value, content: &Value) -> ToolInput {
+        self.file_input("Write", path, &[("content", content)])
     }
 
-    fn removal(&self, path: &Value) -> ToolInput {
-        ToolInput { is_removal: true, ..self.edit(path, &Value::Null, &Value::Null) }
+    fn removal_input(&self, path: &Value) -> ToolInput {
+        ToolInput { is_removal: true, ..self.edit_input(path, &Value::Null, &Value::Null) }
     }
 
-    fn moved(&self, from: &Value, to: &Value) -> Vec<ToolInput> {
-        vec![self.removal(from), self.write(to, &Value::Null)]
+    fn move_inputs(&self, from: &Value, to: &Value) -> Vec<ToolInput> {
+        vec![self.removal_input(from), self.write_input(to, &Value::Null)]
     }
 
-    fn of_operation(&self, operation: &Value) -> Vec<ToolInput> {
+    fn operation_inputs(&self, operation: &Value) -> Vec<ToolInput> {
         let path = &operation["path"];
         let either = |one: &str, other: &str| match &operation[one] {
             Value::Null => operation[other].clone(),
             path => path.clone(),
         };
         match operation["action"].as_str().unwrap_or_default() {
-            "create" => vec![self.write(path, &operation["content"])],
-            "delete" => vec![self.removal(path)],
+            "create" => vec![self.write_input(path, &operation["content"])],
+            "delete" => vec![self.removal_input(path)],
             "rename" | "move" => {
-                self.moved(&either("from", "source_path"), &either("to", "destination_path"))
+                self.move_inputs(&either("from", "source_path"), &either("to", "destination_path"))
             }
-            _ => vec![self.edit(path, &operation["old"], &operation["new"])],
+            _ => vec![self.edit_input(path, &operation["old"], &operation["new"])],
         }
     }
 
     /// Finds the files in a patch of the form `*** Begin Patch`.
-    fn of_patch(&self, patch: &Value) -> Vec<ToolInput> {
+    fn patch_inputs(&self, patch: &Value) -> Vec<ToolInput> {
         let part = |line: &str| {
             let path = |header| Some(json!(line.trim().strip_prefix(header)?.trim()));
             let new = path("*** Add File:").or_else(|| path("*** Move to:"));
-            let edit = |path: Value| self.edit(&path, &Value::Null, patch);
-            new.map(|path| self.write(&path, patch))
+            let edit = |path: Value| self.edit_input(&path, &Value::Null, patch);
+            new.map(|path| self.write_input(&path, patch))
                 .or_else(|| path("*** Update File:").map(edit))
-                .or_else(|| path("*** Delete File:").map(|path| self.removal(&path)))
+                .or_else(|| path("*** Delete File:").map(|path| self.removal_input(&path)))
         };
         patch.as_str().unwrap_or_default().lines().filter_map(part).collect()
     }
@@ -301,25 +301,25 @@ impl FileParts<'_> {
 mod tests {
     use super::*;
 
-    fn seen(tool: &str, arguments: Value) -> Vec<(String, Value)> {
+    fn seen_inputs(tool: &str, arguments: Value) -> Vec<(String, Value)> {
         let inputs = tool_inputs(tool, &arguments, Path::new("/w"));
         inputs.into_iter().map(|it| (it.name, it.input)).collect()
     }
 
     #[track_caller]
-    fn check(tool: &str, arguments: Value, name: &str, input: Value) {
-        assert_eq!(seen(tool, arguments), [(name.to_owned(), input)], "{tool}");
+    fn check_single_input(tool: &str, arguments: Value, name: &str, input: Value) {
+        assert_eq!(seen_inputs(tool, arguments), [(name.to_owned(), input)], "{tool}");
     }
 
     #[test]
     fn tools_have_the_names_and_fields_that_scripts_read() {
-        check(
+        check_single_input(
             "cli_based_tool",
             json!({ "command": "ls", "args": ["a b"], "timeout_seconds": 3 }),
             "Bash",
             json!({ "command": "ls 'a b'", "timeout": 3000 }),
         );
-        check(
+        check_single_input(
             "updateFile",
             json!({ "path": "a.py", "old": "1", "new": "2", "replace_all": true }),
             "Edit",
@@ -328,23 +328,33 @@ mod tests {
             }),
         );
         let written = json!({ "file_path": "/x/a", "content": "t" });
-        check(
+        check_single_input(
             "updateFile",
             json!({ "path": "/x/a", "new_content": "t" }),
             "Write",
             written.clone(),
         );
-        check("writeNewFile", json!({ "path": "/x/a", "content": "t" }), "Write", written);
+        check_single_input(
+            "writeNewFile",
+            json!({ "path": "/x/a", "content": "t" }),
+            "Write",
+            written,
+        );
         let read = json!({ "file_path": "/w/a", "offset": 2 });
-        check("readFile", json!({ "path": "a", "offset": 2 }), "Read", read);
-        check("shell_input", json!({ "input": "ls" }), "Bash", json!({ "command": "ls" }));
-        check("mcp__git__log", json!({ "n": 1 }), "mcp__git__log", json!({ "n": 1 }));
+        check_single_input("readFile", json!({ "path": "a", "offset": 2 }), "Read", read);
+        check_single_input(
+            "shell_input",
+            json!({ "input": "ls" }),
+            "Bash",
+            json!({ "command": "ls" }),
+        );
+        check_single_input("mcp__git__log", json!({ "n": 1 }), "mcp__git__log", json!({ "n": 1 }));
     }
 
     #[test]
     fn each_file_of_a_call_is_seen() {
         let paths = |tool: &str, arguments: Value| -> Vec<String> {
-            let seen = seen(tool, arguments).into_iter();
+            let seen = seen_inputs(tool, arguments).into_iter();
             seen.map(|(name, input)| format!("{name} {}", input["file_path"].as_str().unwrap()))
                 .collect()
         };
@@ -368,7 +378,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_change(tool: &str, arguments: Value, changed: Value, expected: Result<Value, &str>) {
+    fn check_changed_arguments(
+        tool: &str,
+        arguments: Value,
+        changed: Value,
+        expected: Result<Value, &str>,
+    ) {
         let inputs = tool_inputs(tool, &arguments, Path::new("/w"));
         let found = inputs[0].changed_arguments(&arguments, &changed);
         assert_eq!(found, expected.map_err(str::to_owned), "{tool} {changed}");
@@ -376,30 +391,35 @@ mod tests {
 
     #[test]
     fn changed_input_becomes_arguments_of_the_tool() {
-        check_change(
+        check_changed_arguments(
             "cli_based_tool",
             json!({ "command": "npm", "args": ["test"], "timeout_seconds": 3 }),
             json!({ "command": "pnpm test", "timeout": 1500 }),
             Ok(json!({ "command": "pnpm test", "timeout_seconds": 2 })),
         );
         // An unchanged path stays relative.
-        check_change(
+        check_changed_arguments(
             "updateFile",
             json!({ "path": "a", "old": "1", "new": "2" }),
             json!({ "file_path": "/w/a", "new_string": "3" }),
             Ok(json!({ "path": "a", "old": "1", "new": "3" })),
         );
-        check_change("mcp__a__b", json!({ "n": 1 }), json!({ "n": null }), Ok(json!({})));
+        check_changed_arguments(
+            "mcp__a__b",
+            json!({ "n": 1 }),
+            json!({ "n": null }),
+            Ok(json!({})),
+        );
         let operations = json!({ "operations": [{ "action": "delete", "path": "c" }] });
         let same = json!({ "file_path": "/w/c" });
-        check_change("multiFileEdit", operations.clone(), same, Ok(operations.clone()));
-        check_change(
+        check_changed_arguments("multiFileEdit", operations.clone(), same, Ok(operations.clone()));
+        check_changed_arguments(
             "multiFileEdit",
             operations,
             json!({ "file_path": "/w/d" }),
             Err("jaato cannot change `file_path` of a part of this call"),
         );
         let error = "its `updatedInput` is not an object";
-        check_change("readFile", json!({ "path": "a" }), json!("x"), Err(error));
+        check_changed_arguments("readFile", json!({ "path": "a" }), json!("x"), Err(error));
     }
 }

@@ -22,7 +22,7 @@ trust, and under [[plugins.hook-command.hooks.EVENT]] of your configuration.";
 /// Describes the command's syntax.
 pub const NAME: &str = "hook";
 
-pub fn command() -> CommandSpec {
+pub fn hooks_command_spec() -> CommandSpec {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let mut rest = text("For `test`: the input of the event, as JSON.");
     rest["x-capture-rest"] = true.into();
@@ -46,30 +46,37 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// `invalid_arguments` for an unknown action or event, or JSON that cannot be read.
-pub async fn answer(host: &Reporter, session: &HookSession, arguments: &Value) -> Result<Output> {
+pub async fn run_hooks_command(
+    host: &Reporter,
+    session: &HookSession,
+    arguments: &Value,
+) -> Result<Output> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     match given("action").unwrap_or("list") {
-        "list" => Ok(Output::text(list(session))),
+        "list" => Ok(Output::text(list_hooks(session))),
         "help" => Ok(Output::text(HELP)),
         "test" => {
             let event = find_event(given("name"))?;
-            test(host, session, event, given("command")).await
+            test_event_hooks(host, session, event, given("command")).await
         }
         other => {
             let text = format!("unknown `hook` action `{other}`");
-            Err(invalid(text).with_hint("use `list`, `test` or `help`"))
+            Err(invalid_arguments(text).with_hint("use `list`, `test` or `help`"))
         }
     }
 }
 
-fn invalid(text: impl Into<String>) -> Error {
+fn invalid_arguments(text: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidArguments, text.into())
 }
 
-fn list(session: &HookSession) -> String {
+fn list_hooks(session: &HookSession) -> String {
     let loaded = &session.loaded;
-    let mut lines: Vec<String> = loaded.hooks.iter().map(|hook| line(hook, "")).collect();
-    lines.extend(loaded.untrusted.iter().map(|hook| line(hook, "not trusted, does not run")));
+    let mut lines: Vec<String> =
+        loaded.hooks.iter().map(|hook| format_hook_line(hook, "")).collect();
+    lines.extend(
+        loaded.untrusted.iter().map(|hook| format_hook_line(hook, "not trusted, does not run")),
+    );
     lines.extend(loaded.broken.iter().map(|why| format!("{why}; every tool call is denied")));
     if !loaded.untrusted.is_empty() {
         lines.push("`jaato trust` enables the hooks that are not trusted".to_owned());
@@ -81,7 +88,7 @@ fn list(session: &HookSession) -> String {
 }
 
 /// Returns a hook in one line.
-fn line(hook: &ConfiguredHook, state: &str) -> String {
+fn format_hook_line(hook: &ConfiguredHook, state: &str) -> String {
     let known = EVENTS.contains(&hook.hook.event.as_str());
     let effect = match hook.hook.event.as_str() {
         "PreToolUse" => "it denies each matching call",
@@ -101,15 +108,18 @@ fn line(hook: &ConfiguredHook, state: &str) -> String {
 fn find_event(name: Option<&str>) -> Result<&'static str> {
     let known = EVENTS.join(", ");
     let Some(name) = name else {
-        return Err(invalid("the event is missing").with_hint(format!("use one of {known}")));
+        return Err(
+            invalid_arguments("the event is missing").with_hint(format!("use one of {known}"))
+        );
     };
     let found = EVENTS.iter().find(|event| event.eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
-        invalid(format!("unknown event `{name}`")).with_hint(format!("use one of {known}"))
+        invalid_arguments(format!("unknown event `{name}`"))
+            .with_hint(format!("use one of {known}"))
     })
 }
 
-async fn test(
+async fn test_event_hooks(
     host: &Reporter,
     session: &HookSession,
     event: &str,
@@ -117,40 +127,40 @@ async fn test(
 ) -> Result<Output> {
     let mut more = example_input(event);
     if let Some(given) = given {
-        let read = serde_json::from_str(&unquoted(given));
+        let read = serde_json::from_str(&remove_shell_quotes(given));
         let Ok(Value::Object(given)) = read else {
-            return Err(invalid("the input is not a JSON object")
+            return Err(invalid_arguments("the input is not a JSON object")
                 .with_hint(r#"for example '{"tool_input": {"command": "ls"}}'"#));
         };
         for (key, value) in given {
             more[key.as_str()] = value;
         }
     }
-    let (moment, word) = moment_of(event);
+    let (moment, word) = hook_for_event(event);
     let name = word.map(|key| more[key].as_str().unwrap_or_default().to_owned());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
-    let input = session.input(event, more.clone());
-    let jobs = session.jobs(event, &names, more, 0);
+    let input = session.event_input(event, more.clone());
+    let jobs = session.event_jobs(event, &names, more, 0);
     let mut lines = vec![format!("input: {input}")];
     if jobs.is_empty() {
         lines.push(format!("no hook of `{event}` matches"));
     }
     let mut all = HookOutcome::default();
     for job in jobs {
-        all.add(test_one(host, session, (moment, event), &job, &mut lines).await);
+        all.combine(test_single_hook(host, session, (moment, event), &job, &mut lines).await);
     }
-    lines.push(format!("together: {}", verdict(&all)));
+    lines.push(format!("together: {}", describe_outcome(&all)));
     Ok(Output::text(lines.join("\n")))
 }
 
 /// Returns JSON without the quotes of a shell, which it has if it was a word of a command line.
-fn unquoted(given: &str) -> String {
+fn remove_shell_quotes(given: &str) -> String {
     let words = if given.starts_with('{') { None } else { shlex::split(given) };
     words.map_or_else(|| given.to_owned(), |words| words.join(" "))
 }
 
 /// Runs one hook and describes its result.
-async fn test_one(
+async fn test_single_hook(
     host: &Reporter,
     session: &HookSession,
     (moment, event): (Hook, &str),
@@ -158,10 +168,10 @@ async fn test_one(
     lines: &mut Vec<String>,
 ) -> HookOutcome {
     let label = job.hook().label();
-    lines.push(line(job.hook(), ""));
-    let result = match session.result_of(host, moment, job).await {
+    lines.push(format_hook_line(job.hook(), ""));
+    let result = match session.run_single_job(host, moment, job).await {
         Ok(result) => result,
-        Err(problem) => return HookOutcome::failed(event, &label, &problem),
+        Err(problem) => return HookOutcome::from_failure(event, &label, &problem),
     };
     let took = result.took.as_millis();
     lines.push(match &result.failure {
@@ -172,12 +182,12 @@ async fn test_one(
         lines.extend(text.lines().map(|line| format!("  {name}: {line}")));
     }
     let outcome = read_outcome(event, &label, &result);
-    lines.push(format!("  decision: {}", verdict(&outcome)));
+    lines.push(format!("  decision: {}", describe_outcome(&outcome)));
     outcome
 }
 
 /// Describes an outcome in one line.
-fn verdict(outcome: &HookOutcome) -> String {
+fn describe_outcome(outcome: &HookOutcome) -> String {
     let mut parts = vec![match &outcome.decision {
         HookDecision::None => "none".to_owned(),
         HookDecision::Allow => "allow (your rules still decide)".to_owned(),
@@ -193,7 +203,7 @@ fn verdict(outcome: &HookOutcome) -> String {
 }
 
 /// Returns the host's hook of an event, and the field to which its matchers apply.
-fn moment_of(event: &str) -> (Hook, Option<&'static str>) {
+fn hook_for_event(event: &str) -> (Hook, Option<&'static str>) {
     match event {
         "PreToolUse" => (Hook::BeforeTool, Some("tool_name")),
         "PostToolUse" => (Hook::AfterTool, Some("tool_name")),
