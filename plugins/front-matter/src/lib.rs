@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use jaato_plugin_sdk::serde_json::{Map, Value};
 
-use yaml::{HAS_ALIAS, YamlReader, scalar};
+use yaml::{HAS_ALIAS, YamlReader, parse_scalar};
 
 pub use read_text::{decode_text, read_text};
 pub use yaml::{DEPTH_MAX, ScalarTypes, parse_yaml};
@@ -29,7 +29,7 @@ pub type FrontMatter = Map<String, Value>;
 ///
 /// # Errors
 /// An error of one line if the front matter has no end or is too long.
-pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
+pub fn split_front_matter(text: &str) -> Result<(Option<&str>, &str), String> {
     let Some(rest) = text.trim_start().strip_prefix("---").and_then(|rest| {
         let (first, rest) = rest.split_once('\n')?;
         first.trim().is_empty().then_some(rest)
@@ -56,7 +56,10 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), String> {
 ///
 /// # Errors
 /// An error of one line if it cannot be parsed.
-pub fn parse(text: &str, scalars: ScalarTypes) -> Result<(FrontMatter, Option<String>), String> {
+pub fn parse_front_matter(
+    text: &str,
+    scalars: ScalarTypes,
+) -> Result<(FrontMatter, Option<String>), String> {
     let why = match read_front_matter(text, scalars) {
         Ok(fields) => return Ok((fields, None)),
         Err(why) => why,
@@ -80,7 +83,7 @@ fn parse_line_by_line(text: &str, scalars: ScalarTypes) -> Option<FrontMatter> {
     for line in text.lines() {
         let begun = line.split_once(':').filter(|(key, value)| {
             let is_known = matches!(*key, "name" | "description");
-            is_key(key) && (is_known || value.is_empty() || value.starts_with([' ', '\t']))
+            is_field_key(key) && (is_known || value.is_empty() || value.starts_with([' ', '\t']))
         });
         match (begun, keys.last_mut()) {
             (Some((key, value)), _) => keys.push((key, vec![value.trim()])),
@@ -89,16 +92,17 @@ fn parse_line_by_line(text: &str, scalars: ScalarTypes) -> Option<FrontMatter> {
             (None, None) => return None,
         }
     }
-    let fields = keys.into_iter().map(|(key, lines)| (key.to_owned(), field_of(&lines, scalars)));
+    let fields =
+        keys.into_iter().map(|(key, lines)| (key.to_owned(), parse_field(&lines, scalars)));
     Some(fields.collect()).filter(|fields: &FrontMatter| !fields.is_empty())
 }
 
-fn field_of(lines: &[&str], scalars: ScalarTypes) -> Value {
+fn parse_field(lines: &[&str], scalars: ScalarTypes) -> Value {
     let (first, more) = lines.split_first().unwrap_or((&"", &[]));
     let pair = |line: &&str| {
         let (key, value) = line.split_once(':')?;
-        let is_pair = is_key(key) && value.starts_with([' ', '\t']);
-        is_pair.then(|| (key.to_owned(), plain_field(value, scalars)))
+        let is_pair = is_field_key(key) && value.starts_with([' ', '\t']);
+        is_pair.then(|| (key.to_owned(), parse_plain_field(value, scalars)))
     };
     let inner: Vec<&str> = more.iter().copied().filter(|line| !line.is_empty()).collect();
     if first.is_empty() {
@@ -109,17 +113,17 @@ fn field_of(lines: &[&str], scalars: ScalarTypes) -> Value {
         }
         if inner.first().is_some_and(|line| line.starts_with("- ") || pair(line).is_some()) {
             let items = inner.iter().map(|line| line.strip_prefix("- ").unwrap_or(line));
-            return items.map(|item| plain_field(item, scalars)).collect();
+            return items.map(|item| parse_plain_field(item, scalars)).collect();
         }
     }
     let is_block = first.starts_with(['|', '>']) && first.len() <= 3;
     let begin = if is_block { "" } else { first };
     let text: Vec<&str> = std::iter::once(begin).chain(more.iter().copied()).collect();
-    plain_field(&text.join(" "), scalars)
+    parse_plain_field(&text.join(" "), scalars)
 }
 
 /// Reads a value that is not valid YAML.
-fn plain_field(text: &str, scalars: ScalarTypes) -> Value {
+fn parse_plain_field(text: &str, scalars: ScalarTypes) -> Value {
     let text = text.trim();
     let unquoted = ['"', '\''].into_iter().find_map(|quote| {
         let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -127,8 +131,8 @@ fn plain_field(text: &str, scalars: ScalarTypes) -> Value {
     });
     match unquoted {
         Some("") => Value::Null,
-        Some(text) => scalar(text, None),
-        None => scalar(text, Some(scalars)),
+        Some(text) => parse_scalar(text, None),
+        None => parse_scalar(text, Some(scalars)),
     }
 }
 
@@ -138,7 +142,7 @@ fn quote_value(text: &str, scalars: ScalarTypes) -> Cow<'_, str> {
     let lines: Vec<Cow<'_, str>> = text
         .lines()
         .map(|line| match line.split_once(": ") {
-            Some((key, value)) if is_key(key) && wants_quotes(value.trim(), scalars) => {
+            Some((key, value)) if is_field_key(key) && needs_quotes(value.trim(), scalars) => {
                 changed = true;
                 Cow::Owned(format!("{key}: '{}'", value.trim().replace('\'', "''")))
             }
@@ -148,15 +152,15 @@ fn quote_value(text: &str, scalars: ScalarTypes) -> Cow<'_, str> {
     if changed { Cow::Owned(lines.join("\n")) } else { Cow::Borrowed(text) }
 }
 
-fn is_key(text: &str) -> bool {
+fn is_field_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
 }
 
-fn wants_quotes(value: &str, scalars: ScalarTypes) -> bool {
+fn needs_quotes(value: &str, scalars: ScalarTypes) -> bool {
     let is_whole =
         |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
     let is_typed = || {
-        let read = YamlReader::new(value, "it", scalars).document();
+        let read = YamlReader::new(value, "it", scalars).read_document();
         match read {
             Ok(Value::Array(_)) => value.starts_with('['),
             Ok(value) => value.is_boolean() || value.is_number(),
@@ -168,7 +172,7 @@ fn wants_quotes(value: &str, scalars: ScalarTypes) -> bool {
 }
 
 fn read_front_matter(text: &str, scalars: ScalarTypes) -> Result<FrontMatter, String> {
-    match YamlReader::new(text, "its front matter", scalars).document()? {
+    match YamlReader::new(text, "its front matter", scalars).read_document()? {
         Value::Object(fields) => Ok(fields),
         Value::Null => Ok(FrontMatter::new()),
         _ => Err("its front matter is not a list of keys".to_owned()),
@@ -181,24 +185,24 @@ mod tests {
 
     use super::*;
 
-    fn text(fields: &FrontMatter, key: &str) -> String {
+    fn field_text(fields: &FrontMatter, key: &str) -> String {
         fields[key].as_str().unwrap_or_else(|| panic!("{key}: {fields:?}")).to_owned()
     }
 
     fn parse_texts(text: &str) -> Result<(FrontMatter, Option<String>), String> {
-        parse(text, ScalarTypes::Text)
+        parse_front_matter(text, ScalarTypes::Text)
     }
 
     #[test]
     fn front_matter_is_split_from_the_body() {
-        assert_eq!(split("---\na: b\n---\n\nbody\n"), Ok((Some("a: b\n"), "body\n")));
-        assert_eq!(split("body\n---\n"), Ok((None, "body\n---\n")));
-        assert_eq!(split("---\n---\n"), Ok((Some(""), "")));
-        assert!(split("---\na: b\n").unwrap_err().contains("no end"));
+        assert_eq!(split_front_matter("---\na: b\n---\n\nbody\n"), Ok((Some("a: b\n"), "body\n")));
+        assert_eq!(split_front_matter("body\n---\n"), Ok((None, "body\n---\n")));
+        assert_eq!(split_front_matter("---\n---\n"), Ok((Some(""), "")));
+        assert!(split_front_matter("---\na: b\n").unwrap_err().contains("no end"));
         let at = format!("---\n{}\n---\n", "#".repeat(FRONT_BYTES_MAX - 1));
-        assert!(split(&at).is_ok());
+        assert!(split_front_matter(&at).is_ok());
         let above = format!("---\n{}\n---\n", "#".repeat(FRONT_BYTES_MAX));
-        assert!(split(&above).unwrap_err().contains("16385 bytes"));
+        assert!(split_front_matter(&above).unwrap_err().contains("16385 bytes"));
     }
 
     #[test]
@@ -209,21 +213,24 @@ mod tests {
         )
         .unwrap()
         .0;
-        assert_eq!(text(&fields, "description"), "Two lines");
-        assert_eq!((text(&fields, "version"), text(&fields, "use")), ("1.0".into(), "true".into()));
+        assert_eq!(field_text(&fields, "description"), "Two lines");
+        assert_eq!(
+            (field_text(&fields, "version"), field_text(&fields, "use")),
+            ("1.0".into(), "true".into())
+        );
         assert_eq!(fields["empty"], Value::Null);
         assert_eq!(fields["metadata"], json!({ "author": "me" }));
         assert_eq!(fields["list"], json!(["a", { "b": "c" }]));
-        assert_eq!(text(&fields, "last"), "x: y");
+        assert_eq!(field_text(&fields, "last"), "x: y");
     }
 
     #[test]
     fn unquoted_values_with_colons_are_read_as_text() {
         let fields = parse_texts("name: a\ndescription: Use it when: the moon's full\n").unwrap().0;
-        assert_eq!(text(&fields, "description"), "Use it when: the moon's full");
+        assert_eq!(field_text(&fields, "description"), "Use it when: the moon's full");
         let (fields, _) = parse_texts("description: @moon and more\nhint: [a] [b]\n").unwrap();
-        assert_eq!(text(&fields, "description"), "@moon and more");
-        assert_eq!(text(&fields, "hint"), "[a] [b]");
+        assert_eq!(field_text(&fields, "description"), "@moon and more");
+        assert_eq!(field_text(&fields, "hint"), "[a] [b]");
     }
 
     #[test]
@@ -246,7 +253,7 @@ mod tests {
             ("description:x y\nname: a\n", "x y"),
             ("description: >-\n  a: b\n  c\n d\nx: \"a\" b \"c\"\n", "a: b c d"),
         ] {
-            assert_eq!(text(&read(front), "description"), expected, "{front}");
+            assert_eq!(field_text(&read(front), "description"), expected, "{front}");
         }
         let nested = read("a:\n\tb: c\n\td: e\nf:\n\t- g\n");
         assert_eq!(nested["a"], json!({ "b": "c", "d": "e" }));
@@ -275,9 +282,9 @@ mod tests {
         let expected = json!({
             "description": "Use when: asked", "tools": ["Read", "Grep"], "turns": 5, "hint": "[a] [b]",
         });
-        assert_eq!(json!(parse(front, ScalarTypes::Core).unwrap().0), expected);
+        assert_eq!(json!(parse_front_matter(front, ScalarTypes::Core).unwrap().0), expected);
         let front = "description: 'a' isn't 'b'\ntools:\n  - Read\n  - 'Grep'\nturns: 5\nx: [\n";
-        let (fields, note) = parse(front, ScalarTypes::Core).unwrap();
+        let (fields, note) = parse_front_matter(front, ScalarTypes::Core).unwrap();
         assert!(note.is_some());
         assert_eq!((&fields["tools"], &fields["turns"]), (&json!(["Read", "Grep"]), &json!(5)));
     }

@@ -34,12 +34,12 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
 /// # Errors
 /// An error of one line if it is not text.
 pub fn decode_text(bytes: &[u8]) -> Result<String, String> {
-    let text = decode(bytes).ok_or("it is not UTF-8 text")?;
+    let text = decode_utf_8_or_16(bytes).ok_or("it is not UTF-8 text")?;
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     Ok(if text.contains('\n') { text } else { text.replace('\r', "\n") })
 }
 
-fn decode(bytes: &[u8]) -> Option<String> {
+fn decode_utf_8_or_16(bytes: &[u8]) -> Option<String> {
     let (text, encoding, is_damaged) = UTF_8.decode(bytes);
     if encoding != UTF_8 {
         // A byte order mark alone could be anything.

@@ -24,7 +24,7 @@ pub enum ScalarTypes {
 /// An error of one line if it is not valid YAML, has an alias, a key twice or a key that is not a
 /// text, or is nested too deeply.
 pub fn parse_yaml(text: &str) -> Result<Value, String> {
-    YamlReader::new(text, "it", ScalarTypes::Core).document()
+    YamlReader::new(text, "it", ScalarTypes::Core).read_document()
 }
 
 /// Reads the events of one document. The errors are about `subject`.
@@ -54,58 +54,58 @@ impl<'a> YamlReader<()> {
 
 impl<'a, I: Iterator<Item = Result<Event<'a>, String>>> YamlReader<I> {
     /// Reads the document. An empty one is null.
-    pub(crate) fn document(&mut self) -> Result<Value, String> {
+    pub(crate) fn read_document(&mut self) -> Result<Value, String> {
         let mut document = None;
         loop {
-            match self.next()? {
+            match self.next_event()? {
                 Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd => {}
                 Event::Nothing => {}
                 Event::StreamEnd => return Ok(document.unwrap_or(Value::Null)),
                 _ if document.is_some() => {
                     return Err(format!("{} has more than one document", self.subject));
                 }
-                event => document = Some(self.value(event, 0)?),
+                event => document = Some(self.read_value(event, 0)?),
             }
         }
     }
 
-    fn next(&mut self) -> Result<Event<'a>, String> {
+    fn next_event(&mut self) -> Result<Event<'a>, String> {
         self.events.next().unwrap_or(Ok(Event::StreamEnd))
     }
 
-    fn value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, String> {
+    fn read_value(&mut self, event: Event<'a>, depth: usize) -> Result<Value, String> {
         if depth > DEPTH_MAX {
             return Err(format!("{} is nested deeper than {DEPTH_MAX} levels", self.subject));
         }
         match event {
             Event::Scalar(text, style, _, tag) => {
                 let is_plain = style == ScalarStyle::Plain && tag.is_none();
-                Ok(scalar(&text, if is_plain { Some(self.scalars) } else { None }))
+                Ok(parse_scalar(&text, if is_plain { Some(self.scalars) } else { None }))
             }
             Event::SequenceStart(..) => {
                 let mut items = Vec::new();
                 loop {
-                    match self.next()? {
+                    match self.next_event()? {
                         Event::SequenceEnd => return Ok(Value::Array(items)),
-                        event => items.push(self.value(event, depth + 1)?),
+                        event => items.push(self.read_value(event, depth + 1)?),
                     }
                 }
             }
-            Event::MappingStart(..) => self.map(depth),
+            Event::MappingStart(..) => self.read_map(depth),
             _ => Err(format!("{} ends too early", self.subject)),
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Value, String> {
+    fn read_map(&mut self, depth: usize) -> Result<Value, String> {
         let mut fields = Map::new();
         loop {
-            let key = match self.next()? {
+            let key = match self.next_event()? {
                 Event::MappingEnd => return Ok(Value::Object(fields)),
                 Event::Scalar(key, ..) => key.into_owned(),
                 _ => return Err(format!("{} has a key that is not a text", self.subject)),
             };
-            let event = self.next()?;
-            let value = self.value(event, depth + 1)?;
+            let event = self.next_event()?;
+            let value = self.read_value(event, depth + 1)?;
             if fields.contains_key(&key) {
                 return Err(format!("{} has the key `{}` twice", self.subject, one_line(&key)));
             }
@@ -115,7 +115,7 @@ impl<'a, I: Iterator<Item = Result<Event<'a>, String>>> YamlReader<I> {
 }
 
 /// Reads a scalar. Quoted ones have no `types`.
-pub(crate) fn scalar(text: &str, types: Option<ScalarTypes>) -> Value {
+pub(crate) fn parse_scalar(text: &str, types: Option<ScalarTypes>) -> Value {
     let trimmed = text.trim();
     let as_text = || Value::String(trimmed.to_owned());
     match (types, trimmed) {
@@ -124,12 +124,12 @@ pub(crate) fn scalar(text: &str, types: Option<ScalarTypes>) -> Value {
         (Some(ScalarTypes::Text), _) => as_text(),
         (Some(ScalarTypes::Core), "true" | "True" | "TRUE") => Value::Bool(true),
         (Some(ScalarTypes::Core), "false" | "False" | "FALSE") => Value::Bool(false),
-        (Some(ScalarTypes::Core), text) => number(text).map_or_else(as_text, Value::Number),
+        (Some(ScalarTypes::Core), text) => parse_number(text).map_or_else(as_text, Value::Number),
     }
 }
 
 /// Reads a decimal number.
-fn number(text: &str) -> Option<Number> {
+fn parse_number(text: &str) -> Option<Number> {
     let is_number = text.starts_with(|sign: char| sign.is_ascii_digit() || "+-.".contains(sign))
         && text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     if !is_number {

@@ -108,19 +108,19 @@ pub fn is_too_nested(html: &str) -> bool {
     while let Some(at) = rest.find('<') {
         rest = &rest[at + 1..];
         if let Some(comment) = rest.strip_prefix("!--") {
-            rest = after_comment(comment);
+            rest = text_after_comment(comment);
             continue;
         }
         let Some((tag, after)) = read_tag(rest) else { continue };
         rest = after;
         if tag.is_end {
-            open.end(&tag.name);
+            open.end_element(&tag.name);
         } else {
-            open.begin(&tag);
+            open.begin_element(&tag);
             // In a drawing, such elements contain elements.
             if TEXT.contains(&&*tag.name) && open.foreign == 0 {
-                rest = after_text(rest, &tag.name);
-                open.end(&tag.name);
+                rest = text_after_element(rest, &tag.name);
+                open.end_element(&tag.name);
             }
         }
         if open.total > DEPTH_MAX || open.repeated > REPEATED_MAX {
@@ -131,7 +131,7 @@ pub fn is_too_nested(html: &str) -> bool {
 }
 
 impl OpenElements {
-    fn begin(&mut self, tag: &Tag<'_>) {
+    fn begin_element(&mut self, tag: &Tag<'_>) {
         let name = &*tag.name;
         if BREAKS_OUT.contains(&name) {
             self.is_inside_foreign = false;
@@ -156,7 +156,7 @@ impl OpenElements {
         }
     }
 
-    fn end(&mut self, name: &str) {
+    fn end_element(&mut self, name: &str) {
         let Some(count) = self.counts.get_mut(name).filter(|count| **count > 0) else { return };
         *count -= 1;
         self.total -= 1;
@@ -197,8 +197,8 @@ fn read_tag(text: &str) -> Option<(Tag<'_>, &str)> {
         if byte == b'>' && !matches!(place, TagPlace::Quoted(_)) {
             return Some((Tag { name, is_end, is_self_closing }, &text[at + 1..]));
         }
-        is_self_closing = byte == b'/' && place.is_between_values();
-        place = place.after(byte);
+        is_self_closing = byte == b'/' && place.is_outside_value();
+        place = place.state_after_byte(byte);
     }
     Some((Tag { name, is_end, is_self_closing: false }, ""))
 }
@@ -215,11 +215,11 @@ enum TagPlace {
 }
 
 impl TagPlace {
-    fn is_between_values(self) -> bool {
+    fn is_outside_value(self) -> bool {
         matches!(self, Self::BeforeName | Self::Name | Self::AfterName)
     }
 
-    fn after(self, byte: u8) -> Self {
+    fn state_after_byte(self, byte: u8) -> Self {
         let is_space = byte.is_ascii_whitespace();
         match (self, byte) {
             (Self::Quoted(quote), _) if quote == byte => Self::BeforeName,
@@ -238,7 +238,7 @@ impl TagPlace {
 }
 
 /// Returns the text after a comment that has begun.
-fn after_comment(text: &str) -> &str {
+fn text_after_comment(text: &str) -> &str {
     if let Some(rest) = text.strip_prefix('>').or_else(|| text.strip_prefix("->")) {
         return rest;
     }
@@ -255,7 +255,7 @@ fn after_comment(text: &str) -> &str {
 }
 
 /// Returns the text after the end tag of an element whose content is text.
-fn after_text<'a>(text: &'a str, name: &str) -> &'a str {
+fn text_after_element<'a>(text: &'a str, name: &str) -> &'a str {
     let mut rest = text;
     while let Some(at) = rest.find("</") {
         rest = &rest[at + 2..];
