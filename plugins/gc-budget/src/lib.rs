@@ -10,7 +10,7 @@ mod plan;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk_gc::{PlanSettings, SummaryAccess, summarize_turns};
 
-pub use plan::draft;
+pub use plan::draft_plan;
 
 /// The gc plugin.
 struct BudgetPlugin;
@@ -19,8 +19,8 @@ impl Gc for BudgetPlugin {
     type State = SummaryAccess;
 
     async fn plan(cx: &Cx<SummaryAccess>, request: GcRequest) -> Result<GcPlan> {
-        let settings = PlanSettings::read(&request.settings)?;
-        let draft = draft(&request, &settings);
+        let settings = PlanSettings::from_json(&request.settings)?;
+        let draft = draft_plan(&request, &settings);
         let removed = draft.removed_turns();
         let summary = match settings.summary_model {
             Some(_) => summarize_turns(cx, &draft, &removed).await,

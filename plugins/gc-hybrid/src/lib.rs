@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk_gc::{Draft, PlanSettings, SummaryAccess, summarize_turns};
+use jaato_plugin_sdk_gc::{PlanDraft, PlanSettings, SummaryAccess, summarize_turns};
 
 /// The gc plugin.
 struct HybridPlugin;
@@ -17,13 +17,13 @@ impl Gc for HybridPlugin {
     /// except the last `preserve_recent_turns` and the pinned ones, and summarises the last
     /// `summarize_middle_turns` of the dropped turns.
     async fn plan(cx: &Cx<SummaryAccess>, request: GcRequest) -> Result<GcPlan> {
-        let settings = PlanSettings::read(&request.settings)?;
-        let mut draft = Draft::new(&request, &settings);
-        draft.shorten(&draft.old_turns());
-        if draft.is_enough() {
+        let settings = PlanSettings::from_json(&request.settings)?;
+        let mut draft = PlanDraft::new(&request, &settings);
+        draft.shorten_results(&draft.old_turns());
+        if draft.is_shortening_enough() {
             return Ok(draft.finish(None));
         }
-        draft.remove_oldest();
+        draft.remove_old_turns();
         let removed = draft.removed_turns();
         let middle = removed.len().saturating_sub(settings.summarize_middle_turns);
         let summary = summarize_turns(cx, &draft, &removed[middle..]).await;

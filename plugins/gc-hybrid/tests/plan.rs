@@ -12,7 +12,7 @@ jaato_plugin_testkit::conformance!(gc_hybrid: gc);
 
 /// Plans for 20 turns and an open one, with these settings. Returns the numbers of the turns that
 /// go, the transcript for the model, and the plan.
-fn planned(settings: &Value) -> (Vec<usize>, String, GcPlan) {
+fn plan_with_settings(settings: &Value) -> (Vec<usize>, String, GcPlan) {
     let turn = |number: usize| {
         let answer = format!("answer {number} {}", "y".repeat(300));
         [Message::user(format!("prompt {number}")), Message::model(vec![Part::text(answer)])]
@@ -38,7 +38,7 @@ fn planned(settings: &Value) -> (Vec<usize>, String, GcPlan) {
 #[test]
 fn recent_turns_stay_middle_turns_are_summarised_and_older_ones_only_go() {
     let settings = json!({ "preserve_recent_turns": 3, "summarize_middle_turns": 4 });
-    let (turns, asked, plan) = planned(&settings);
+    let (turns, asked, plan) = plan_with_settings(&settings);
     assert_eq!(turns, (0..17).collect::<Vec<_>>());
     for number in 0..20 {
         let is_asked = asked.contains(&format!("answer {number} "));
@@ -53,7 +53,7 @@ fn pinned_turns_stay_and_are_not_summarised() {
     let settings = json!({
         "preserve_recent_turns": 3, "summarize_middle_turns": 4, "pinned_turn_indices": [0, 15],
     });
-    let (turns, asked, _) = planned(&settings);
+    let (turns, asked, _) = plan_with_settings(&settings);
     assert_eq!(turns, (1..17).filter(|turn| *turn != 15).collect::<Vec<_>>());
     assert!(asked.contains("answer 12 ") && !asked.contains("answer 15 "), "{asked}");
 }
@@ -61,13 +61,13 @@ fn pinned_turns_stay_and_are_not_summarised() {
 #[test]
 fn no_middle_turns_means_truncation() {
     let settings = json!({ "preserve_recent_turns": 3, "summarize_middle_turns": 0 });
-    let (turns, asked, plan) = planned(&settings);
+    let (turns, asked, plan) = plan_with_settings(&settings);
     assert_eq!((turns.len(), asked.as_str()), (17, ""));
     assert!(!plan.summary.unwrap().text().contains("Summary:\n"));
 }
 
 #[test]
 fn recent_turns_alone_are_left_alone() {
-    let (turns, asked, plan) = planned(&json!({ "preserve_recent_turns": 20 }));
+    let (turns, asked, plan) = plan_with_settings(&json!({ "preserve_recent_turns": 20 }));
     assert_eq!((turns, asked.as_str(), plan), (vec![], "", GcPlan { v: 1, ..GcPlan::default() }));
 }

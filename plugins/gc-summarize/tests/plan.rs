@@ -14,27 +14,27 @@ use jaato_plugin_testkit::conformance::{apply_plan, check_plan};
 jaato_plugin_testkit::conformance!(gc_summarize: gc);
 
 /// Returns a turn in which the user states a constraint, and a call runs.
-fn turn(number: usize) -> Vec<Message> {
+fn turn_with_constraint(number: usize) -> Vec<Message> {
     let id = format!("call-{number}");
     let call = ToolCall::new(id.as_str(), "look", json!({ "at": number }));
     let content = Map::from_iter([("text".to_owned(), json!("x".repeat(400)))]);
     vec![
-        Message::user(constraint(number)),
+        Message::user(constraint_text(number)),
         Message::model(vec![Part::ToolCall(call)]),
         Message::tool([ToolResult::new(id.as_str(), "look", content)]),
         Message::model(vec![Part::text(format!("Done with {number}. {}", "y".repeat(300)))]),
     ]
 }
 
-fn constraint(number: usize) -> String {
+fn constraint_text(number: usize) -> String {
     format!("In module {number} the name `blue_{number}` stays, whatever happens.")
 }
 
-fn history(turns: usize) -> Vec<Message> {
-    (0..turns).flat_map(turn).chain([Message::user("and now?")]).collect()
+fn conversation_of_turns(turns: usize) -> Vec<Message> {
+    (0..turns).flat_map(turn_with_constraint).chain([Message::user("and now?")]).collect()
 }
 
-fn request(messages: Vec<Message>) -> GcRequest {
+fn gc_request(messages: Vec<Message>) -> GcRequest {
     let mut request = GcRequest::new(GcReason::Threshold, messages);
     request.context_limit = 16_000;
     request.total_tokens = 14_000;
@@ -46,13 +46,13 @@ fn request(messages: Vec<Message>) -> GcRequest {
 type AnswerModel = fn(&ModelComplete) -> Result<String>;
 
 /// Requests to the model.
-type Requests = Arc<Mutex<Vec<ModelComplete>>>;
+type RecordedModelRequests = Arc<Mutex<Vec<ModelComplete>>>;
 
 /// Creates a host whose model answers with the result of the closure.
-fn host(
+fn host_with_model(
     answer: impl Fn(&ModelComplete) -> Result<String> + Send + Sync + 'static,
-) -> (FakeHost, Requests) {
-    let requests = Requests::default();
+) -> (FakeHost, RecordedModelRequests) {
+    let requests = RecordedModelRequests::default();
     let recorded = Arc::clone(&requests);
     let host = FakeHost::new(gc_summarize::__jaato::MODULE).with_model(move |request| {
         recorded.lock().unwrap().push(request.clone());
@@ -62,7 +62,7 @@ fn host(
 }
 
 #[track_caller]
-fn plan(host: &FakeHost, request: &GcRequest) -> GcPlan {
+fn run_plan(host: &FakeHost, request: &GcRequest) -> GcPlan {
     let plan = host.instance().unwrap().plan(request).unwrap();
     check_plan(&request.messages, &plan).unwrap();
     plan
@@ -74,13 +74,13 @@ fn summary_text(plan: &GcPlan) -> String {
 
 #[test]
 fn summary_of_the_session_s_model_replaces_old_turns() {
-    let (host, requests) = host(|_| Ok("Task: modules.".to_owned()));
-    let plan = plan(&host, &request(history(6)));
+    let (host, requests) = host_with_model(|_| Ok("Task: modules.".to_owned()));
+    let plan = run_plan(&host, &gc_request(conversation_of_turns(6)));
     assert_eq!(plan.drop, (0..20).collect::<Vec<_>>());
     let text = summary_text(&plan);
     assert!(text.starts_with("[Context Summary - Previous conversation compressed]\n"), "{text}");
     assert!(text.contains("Summary:\nTask: modules.\n"), "{text}");
-    assert!(text.contains(&constraint(4)) && !text.contains(&constraint(5)), "{text}");
+    assert!(text.contains(&constraint_text(4)) && !text.contains(&constraint_text(5)), "{text}");
     assert!(text.contains("look {\"at\":4} → {\"text\":\"xx"), "{text}");
     let note = "Context cleaned: removed 5 old turns, kept 1 recent turns.";
     assert_eq!(plan.note.as_deref(), Some(note));
@@ -100,11 +100,11 @@ fn failed_empty_limited_or_long_summary_falls_back_to_truncation_with_a_notice()
         (|_| Err(Error::new(ErrorKind::Provider, "429: slow down").temporary()), "429: slow down"),
     ];
     for (answer, why) in cases {
-        let (host, _) = host(answer);
-        let plan = plan(&host, &request(history(6)));
+        let (host, _) = host_with_model(answer);
+        let plan = run_plan(&host, &gc_request(conversation_of_turns(6)));
         assert_eq!(plan.drop.len(), 20);
         let text = summary_text(&plan);
-        assert!(!text.contains("Summary:\n") && text.contains(&constraint(0)), "{text}");
+        assert!(!text.contains("Summary:\n") && text.contains(&constraint_text(0)), "{text}");
         let note = plan.note.unwrap();
         let told = format!("The summary failed ({why}), so old turns were removed without one.");
         assert!(note.ends_with(&told), "{note}");
@@ -113,14 +113,14 @@ fn failed_empty_limited_or_long_summary_falls_back_to_truncation_with_a_notice()
 
 #[test]
 fn input_larger_than_the_window_is_split_and_merged() {
-    let (host, requests) = host(|request| {
+    let (host, requests) = host_with_model(|request| {
         let is_merge = request.system.contains("Merge them");
         Ok(if is_merge { "merged".to_owned() } else { "part".to_owned() })
     });
-    let mut request = request(history(60));
+    let mut request = gc_request(conversation_of_turns(60));
     request.context_limit = 8_000;
     request.total_tokens = 20_000;
-    let plan = plan(&host, &request);
+    let plan = run_plan(&host, &request);
     assert!(summary_text(&plan).contains("Summary:\nmerged\n"));
     let requests = requests.lock().unwrap();
     assert!((3..=6).contains(&requests.len()), "{}", requests.len());
@@ -135,13 +135,13 @@ fn input_larger_than_the_window_is_split_and_merged() {
 
 #[test]
 fn configured_model_with_a_smaller_window_gets_smaller_parts() {
-    let (host, requests) = host(|request| match request.messages[0].text().len() {
+    let (host, requests) = host_with_model(|request| match request.messages[0].text().len() {
         0..=10_000 => Ok("short".to_owned()),
         _ => Err(Error::new(ErrorKind::ContextOverflow, "too long")),
     });
-    let mut request = request(history(30));
+    let mut request = gc_request(conversation_of_turns(30));
     request.settings = json!({ "preserve_recent_turns": 1, "summary_model": "cheap/one" });
-    let plan = plan(&host, &request);
+    let plan = run_plan(&host, &request);
     assert!(summary_text(&plan).contains("Summary:\nshort\n"), "{:?}", plan.note);
     let requests = requests.lock().unwrap();
     assert!(requests.len() <= 8);
@@ -154,29 +154,29 @@ fn embedded_model_truncates_unless_another_model_is_configured() {
         context: Some(ContextFacts { model: "local/qwen".to_owned(), ..ContextFacts::default() }),
         ..SessionFacts::default()
     };
-    let (host, requests) = host(|_| Ok("sum".to_owned()));
+    let (host, requests) = host_with_model(|_| Ok("sum".to_owned()));
     let host = host.with_session(facts());
-    let mut request = request(history(6));
-    let truncated = plan(&host, &request);
+    let mut request = gc_request(conversation_of_turns(6));
+    let truncated = run_plan(&host, &request);
     assert!(requests.lock().unwrap().is_empty());
     assert_eq!(truncated.drop.len(), 20);
     assert!(!truncated.note.unwrap().contains("failed"));
     request.settings = json!({ "preserve_recent_turns": 1, "summary_model": "cheap/one" });
-    assert!(summary_text(&plan(&host, &request)).contains("Summary:\nsum\n"));
+    assert!(summary_text(&run_plan(&host, &request)).contains("Summary:\nsum\n"));
 }
 
 #[test]
 fn constraints_and_calls_survive_twenty_summaries_that_drop_every_fact() {
-    let (host, _) = host(|_| Ok("They talked.".to_owned()));
+    let (host, _) = host_with_model(|_| Ok("They talked.".to_owned()));
     let mut messages: Vec<Message> = Vec::new();
     let mut collections = 0;
     for number in 0..40 {
-        messages.extend(turn(number));
+        messages.extend(turn_with_constraint(number));
         if number % 2 == 1 {
-            let mut request = request(messages.clone());
+            let mut request = gc_request(messages.clone());
             request.context_limit = 32_000;
             request.reason = GcReason::TurnLimit;
-            let plan = plan(&host, &request);
+            let plan = run_plan(&host, &request);
             collections += usize::from(plan.summary.is_some());
             messages = apply_plan(&messages, &plan);
         }
@@ -184,7 +184,7 @@ fn constraints_and_calls_survive_twenty_summaries_that_drop_every_fact() {
     assert_eq!(collections, 20);
     let text: String = messages.iter().map(Message::text).collect();
     for number in 0..40 {
-        assert!(text.contains(&constraint(number)), "constraint {number} is lost");
+        assert!(text.contains(&constraint_text(number)), "constraint {number} is lost");
         let call = format!("look {{\"at\":{number}}} →");
         let is_recent = number >= 39;
         assert!(is_recent || text.contains(&call), "call {number} is lost");
@@ -194,12 +194,12 @@ fn constraints_and_calls_survive_twenty_summaries_that_drop_every_fact() {
 
 #[test]
 fn names_in_long_messages_that_the_summary_lacks_are_listed() {
-    let (host, _) = host(|_| Ok("It was about src/kept.rs.".to_owned()));
+    let (host, _) = host_with_model(|_| Ok("It was about src/kept.rs.".to_owned()));
     let log = "0x00 [00:00:00.000] 12345 {\"a\":1}\n".repeat(40);
     let text = format!("{log}=> https://example.org/x {{src/kept.rs}} {{src/lost.rs}}");
     let mut messages = vec![Message::user(text), Message::model(vec![Part::text("ok")])];
-    messages.extend(history(6));
-    let text = summary_text(&plan(&host, &request(messages)));
+    messages.extend(conversation_of_turns(6));
+    let text = summary_text(&run_plan(&host, &gc_request(messages)));
     let (_, facts) = text.split_once("The user also named:\n").unwrap();
     assert!(facts.contains("- https://example.org/x\n") && facts.contains("- src/lost.rs\n"));
     assert!(!facts.contains("src/kept.rs"), "{facts}");

@@ -8,7 +8,7 @@ mod plan;
 use jaato_plugin_sdk::prelude::*;
 pub use jaato_plugin_sdk_gc::PlanSettings;
 
-pub use plan::plan;
+pub use plan::plan_truncation;
 
 /// The gc plugin.
 struct TruncatePlugin;
@@ -17,8 +17,8 @@ impl Gc for TruncatePlugin {
     type State = ();
 
     async fn plan(_cx: &Cx, request: GcRequest) -> Result<GcPlan> {
-        let settings = PlanSettings::read(&request.settings)?;
-        Ok(plan(&request, &settings))
+        let settings = PlanSettings::from_json(&request.settings)?;
+        Ok(plan_truncation(&request, &settings))
     }
 }
 
