@@ -133,9 +133,9 @@ async fn get_background_task(
     let Some(mut answer) = answer else { return Err(Error::failed("the host returned nothing")) };
     cx.state().offsets.lock().insert(read.task_id, answer.offset);
     if let Some(lines) = tail {
-        task_format::keep_last(&mut answer, lines);
+        task_format::keep_last_lines(&mut answer, lines);
     }
-    Ok(Output::json(task_format::read_answer(&answer)))
+    Ok(Output::json(task_format::task_read_json(&answer)))
 }
 
 fn to_milliseconds(time: Duration) -> u64 {
@@ -184,7 +184,7 @@ async fn list_background_tasks(
         let is_wanted = plugin_name.is_empty() || plugin_name == task.source;
         is_wanted && task.status == TaskStatus::Running
     });
-    let told: Vec<Value> = tasks.iter().map(task_format::task_entry).collect();
+    let told: Vec<Value> = tasks.iter().map(task_format::task_list_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tasks": told })))
 }
 
@@ -200,7 +200,7 @@ async fn list_background_tasks(
 async fn list_background_capable_tools(cx: &Cx<BackgroundPlugin>) -> Result<Output> {
     let mut tools = cx.tools().await?;
     tools.retain(|tool| tool.source != task_format::SOURCE);
-    let told: Vec<Value> = tools.iter().map(task_format::tool_entry).collect();
+    let told: Vec<Value> = tools.iter().map(task_format::tool_list_entry).collect();
     Ok(Output::json(json!({ "count": told.len(), "tools": told })))
 }
 
@@ -257,7 +257,7 @@ impl State for BackgroundPlugin {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         if arguments["action"] != "cancel" {
-            return Ok(Output::text(task_format::tasks_text(&cx.tasks().list().await?)));
+            return Ok(Output::text(task_format::format_tasks(&cx.tasks().list().await?)));
         }
         let Some(task_id) = arguments["task"].as_str() else {
             let error = Error::new(ErrorKind::InvalidArguments, "no task id was given");

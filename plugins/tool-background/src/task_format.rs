@@ -8,7 +8,7 @@ use jaato_plugin_sdk::task::{TaskFacts, TaskReadAnswer, TaskStatus, ToolFacts};
 pub const SOURCE: &str = "background";
 
 /// Returns the answer of `getBackgroundTask`.
-pub fn read_answer(answer: &TaskReadAnswer) -> Value {
+pub fn task_read_json(answer: &TaskReadAnswer) -> Value {
     let task = &answer.task;
     let mut told = json!({
         "task_id": task.task_id,
@@ -59,7 +59,7 @@ pub fn append_output(answer: &mut TaskReadAnswer, next: TaskReadAnswer) {
 }
 
 /// Keeps only the last `lines` lines.
-pub fn keep_last(answer: &mut TaskReadAnswer, lines: usize) {
+pub fn keep_last_lines(answer: &mut TaskReadAnswer, lines: usize) {
     let text = answer.output.trim_end_matches('\n');
     let start = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
     answer.output.drain(..start);
@@ -72,7 +72,7 @@ fn apply_carriage_returns(output: &str) -> String {
 }
 
 /// Returns an entry of `listBackgroundTasks`.
-pub fn task_entry(task: &TaskFacts) -> Value {
+pub fn task_list_entry(task: &TaskFacts) -> Value {
     json!({
         "task_id": task.task_id,
         "plugin_name": task.source,
@@ -82,12 +82,12 @@ pub fn task_entry(task: &TaskFacts) -> Value {
 }
 
 /// Returns an entry of `listBackgroundCapableTools`.
-pub fn tool_entry(tool: &ToolFacts) -> Value {
+pub fn tool_list_entry(tool: &ToolFacts) -> Value {
     json!({ "plugin_name": tool.source, "tool_name": tool.name })
 }
 
 /// Returns the output of the command `tasks`.
-pub fn tasks_text(tasks: &[TaskFacts]) -> String {
+pub fn format_tasks(tasks: &[TaskFacts]) -> String {
     let line = |task: &TaskFacts| {
         let (status, time) = (status_word(task.status), to_seconds(task.duration_ms));
         format!("{}  {}  {status}  {time} s", task.task_id, task.tool.as_str())
@@ -124,9 +124,9 @@ mod tests {
         let mut all = answer("one\ntw", 6);
         append_output(&mut all, answer("o\nthree\n", 14));
         assert_eq!((all.output.as_str(), all.offset), ("one\ntwo\nthree\n", 14));
-        keep_last(&mut all, 2);
+        keep_last_lines(&mut all, 2);
         assert_eq!(all.output, "two\nthree\n");
-        keep_last(&mut all, 9);
+        keep_last_lines(&mut all, 9);
         assert_eq!(all.output, "two\nthree\n");
         let mut long = answer(&"é".repeat(OUTPUT_BYTES_MAX), 1);
         append_output(&mut long, answer("end", 2));

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Output};
 use jaato_plugin_testkit::FakeHost;
 
-fn host() -> FakeHost {
+fn background_host() -> FakeHost {
     FakeHost::new(tool_background::__jaato::MODULE).with_tool("make", |arguments| {
         if arguments["target"] == "broken" {
             return Err(Error::failed("no rule"));
@@ -15,21 +15,21 @@ fn host() -> FakeHost {
 }
 
 #[track_caller]
-fn call(host: &FakeHost, name: &str, arguments: Value) -> Value {
+fn call_tool(host: &FakeHost, name: &str, arguments: Value) -> Value {
     Value::Object(host.call(name, arguments).unwrap().content)
 }
 
 #[test]
 fn a_task_is_started_and_its_result_is_read() {
-    let host = host();
-    let started = call(
+    let host = background_host();
+    let started = call_tool(
         &host,
         "startBackgroundTask",
         json!({ "tool_name": "make", "arguments": { "target": "all" }, "timeout_seconds": 60 }),
     );
     assert_eq!((&started["success"], &started["task_id"]), (&json!(true), &json!("task_1")));
     assert!(started["message"].as_str().unwrap().contains("'task_1'"), "{started}");
-    let read = call(&host, "getBackgroundTask", json!({ "task_id": "task_1" }));
+    let read = call_tool(&host, "getBackgroundTask", json!({ "task_id": "task_1" }));
     assert_eq!((&read["status"], &read["returncode"]), (&json!("completed"), &json!(0)));
     assert_eq!(read["result"], json!({ "stdout": "built\n", "files": 3 }));
     assert_eq!((&read["has_more"], &read["tool_name"]), (&json!(false), &json!("make")));
@@ -59,22 +59,25 @@ fn task_output_is_read_from_an_offset_or_as_a_tail() {
 
 #[test]
 fn a_task_that_failed_has_its_error_and_one_that_ended_is_not_cancelled() {
-    let host = host();
+    let host = background_host();
     let arguments = json!({ "tool_name": "make", "arguments": { "target": "broken" } });
-    call(&host, "startBackgroundTask", arguments);
-    let read = call(&host, "getBackgroundTask", json!({ "task_id": "task_1" }));
+    call_tool(&host, "startBackgroundTask", arguments);
+    let read = call_tool(&host, "getBackgroundTask", json!({ "task_id": "task_1" }));
     assert_eq!((&read["status"], &read["error"]["message"]), (&json!("failed"), &json!("no rule")));
     assert_eq!(read.get("result"), None);
-    let ended = call(&host, "cancelBackgroundTask", json!({ "task_id": "task_1" }));
+    let ended = call_tool(&host, "cancelBackgroundTask", json!({ "task_id": "task_1" }));
     assert_eq!(ended, json!({ "task_id": "task_1", "cancelled": false }));
-    assert_eq!(call(&host, "listBackgroundTasks", json!({})), json!({ "count": 0, "tasks": [] }));
+    assert_eq!(
+        call_tool(&host, "listBackgroundTasks", json!({})),
+        json!({ "count": 0, "tasks": [] })
+    );
     let listed = host.instance().unwrap().command("tasks", json!({})).unwrap().content;
     assert!(listed["result"].as_str().unwrap().starts_with("task_1  make  failed"), "{listed:?}");
 }
 
 #[test]
 fn unknown_tasks_and_tools_are_errors() {
-    let host = host();
+    let host = background_host();
     let error = host.call("getBackgroundTask", json!({ "task_id": "zz" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     assert_eq!(error.hint.as_deref(), Some("`listBackgroundTasks` lists the running tasks"));
@@ -84,7 +87,7 @@ fn unknown_tasks_and_tools_are_errors() {
     let error =
         host.instance().unwrap().command("tasks", json!({ "action": "cancel" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
-    let capable = call(&host, "listBackgroundCapableTools", json!({}));
+    let capable = call_tool(&host, "listBackgroundCapableTools", json!({}));
     assert_eq!(
         capable,
         json!({ "count": 1, "tools": [{ "plugin_name": "fake", "tool_name": "make" }] })

@@ -20,7 +20,7 @@ const NOT_WHOLE: &str = "the exponent or the number of places is not a whole num
 /// Reads a number in the notation of JSON and programming languages.
 pub fn parse_number(text: &str) -> Result<BigDecimal, CalculationError> {
     if text.len() as u64 > DIGITS_MAX {
-        return Err(too_large());
+        return Err(too_large_error());
     }
     check_length(text.parse().map_err(|_| format!("`{text}` is not a number"))?)
 }
@@ -60,13 +60,13 @@ pub fn divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationE
         return check_length(quotient.normalized());
     }
     if quotient.digits() < QUOTIENT_DIGITS.get() {
-        return Err(too_large());
+        return Err(too_large_error());
     }
     check_length(quotient.with_precision_round(QUOTIENT_DIGITS, RoundingMode::HalfEven))
 }
 
 /// Returns the largest whole number that is not above `a / b`.
-pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+pub fn floor_divide(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
     }
@@ -75,7 +75,7 @@ pub fn divide_down(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Calcula
     divide(&(a - rest), b)
 }
 
-/// Returns the remainder of [`divide_down`], which has the sign of `b`.
+/// Returns the remainder of [`floor_divide`], which has the sign of `b`.
 pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, CalculationError> {
     if b.is_zero() {
         return Err(BY_ZERO.to_owned());
@@ -86,7 +86,10 @@ pub fn remainder(a: &BigDecimal, b: &BigDecimal) -> Result<BigDecimal, Calculati
 }
 
 /// Returns `base ** exponent` for a whole exponent.
-pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+pub fn raise_to_power(
+    base: &BigDecimal,
+    exponent: &BigDecimal,
+) -> Result<BigDecimal, CalculationError> {
     if !exponent.is_integer() {
         return Err(NOT_WHOLE.to_owned());
     }
@@ -110,7 +113,10 @@ pub fn power(base: &BigDecimal, exponent: &BigDecimal) -> Result<BigDecimal, Cal
 }
 
 /// Rounds to this many decimal places. Ties round to even.
-pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, CalculationError> {
+pub fn round_to_places(
+    number: &BigDecimal,
+    places: &BigDecimal,
+) -> Result<BigDecimal, CalculationError> {
     let places = places.to_i64().filter(|_| places.is_integer()).ok_or(NOT_WHOLE)?;
     let bound = i64::try_from(DIGITS_MAX).unwrap_or(i64::MAX);
     check_length(number.with_scale_round(places.clamp(-bound, bound), RoundingMode::HalfEven))
@@ -120,9 +126,9 @@ pub fn round(number: &BigDecimal, places: &BigDecimal) -> Result<BigDecimal, Cal
 fn check_length(number: BigDecimal) -> Result<BigDecimal, CalculationError> {
     let (_, scale) = number.as_bigint_and_exponent();
     let is_bounded = number.digits() <= DIGITS_MAX && scale.unsigned_abs() <= DIGITS_MAX;
-    if is_bounded { Ok(number) } else { Err(too_large()) }
+    if is_bounded { Ok(number) } else { Err(too_large_error()) }
 }
 
-fn too_large() -> CalculationError {
+fn too_large_error() -> CalculationError {
     format!("a number has more than {DIGITS_MAX} digits")
 }

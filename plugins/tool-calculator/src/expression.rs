@@ -20,8 +20,8 @@ pub fn calculate(expression: &str) -> Result<String, CalculationError> {
         return Err(format!("an expression has at most {EXPRESSION_BYTES_MAX} bytes"));
     }
     let mut reader = ExpressionParser { text: expression, place: 0, depth: 0 };
-    let result = reader.sum()?;
-    if reader.peek().is_some() {
+    let result = reader.parse_sum()?;
+    if reader.peek_char().is_some() {
         return Err(reader.syntax_error("an operator (+ - * / // % **)"));
     }
     Ok(arithmetic::format_number(&result))
@@ -35,22 +35,22 @@ struct ExpressionParser<'a> {
 }
 
 impl ExpressionParser<'_> {
-    fn sum(&mut self) -> Result<BigDecimal, CalculationError> {
-        let mut left = self.product()?;
-        while let Some(operator) = self.take_one_of(&["+", "-"]) {
-            let right = self.product()?;
+    fn parse_sum(&mut self) -> Result<BigDecimal, CalculationError> {
+        let mut left = self.parse_product()?;
+        while let Some(operator) = self.take_operator(&["+", "-"]) {
+            let right = self.parse_product()?;
             let calculate = if operator == "+" { arithmetic::add } else { arithmetic::subtract };
             left = calculate(&left, &right)?;
         }
         Ok(left)
     }
 
-    fn product(&mut self) -> Result<BigDecimal, CalculationError> {
+    fn parse_product(&mut self) -> Result<BigDecimal, CalculationError> {
         let mut left = self.parse_signed()?;
-        while let Some(operator) = self.take_one_of(&["//", "/", "%", "*"]) {
+        while let Some(operator) = self.take_operator(&["//", "/", "%", "*"]) {
             let right = self.parse_signed()?;
             let calculate = match operator {
-                "//" => arithmetic::divide_down,
+                "//" => arithmetic::floor_divide,
                 "/" => arithmetic::divide,
                 "%" => arithmetic::remainder,
                 _ => arithmetic::multiply,
@@ -66,33 +66,33 @@ impl ExpressionParser<'_> {
         if self.depth > DEPTH_MAX {
             return Err(format!("more than {DEPTH_MAX} nested brackets and signs"));
         }
-        let result = match self.take_one_of(&["-", "+"]) {
+        let result = match self.take_operator(&["-", "+"]) {
             Some("-") => -self.parse_signed()?,
             Some(_) => self.parse_signed()?,
-            None => self.power()?,
+            None => self.parse_power()?,
         };
         self.depth -= 1;
         Ok(result)
     }
 
-    fn power(&mut self) -> Result<BigDecimal, CalculationError> {
-        let base = self.atom()?;
-        match self.take_one_of(&["**"]) {
-            Some(_) => arithmetic::power(&base, &self.parse_signed()?),
+    fn parse_power(&mut self) -> Result<BigDecimal, CalculationError> {
+        let base = self.parse_atom()?;
+        match self.take_operator(&["**"]) {
+            Some(_) => arithmetic::raise_to_power(&base, &self.parse_signed()?),
             None => Ok(base),
         }
     }
 
-    fn atom(&mut self) -> Result<BigDecimal, CalculationError> {
-        match self.peek() {
+    fn parse_atom(&mut self) -> Result<BigDecimal, CalculationError> {
+        match self.peek_char() {
             Some('(') => {
                 self.place += 1;
-                let inner = self.sum()?;
-                self.take_one_of(&[")"]).ok_or_else(|| self.syntax_error("`)`"))?;
+                let inner = self.parse_sum()?;
+                self.take_operator(&[")"]).ok_or_else(|| self.syntax_error("`)`"))?;
                 Ok(inner)
             }
             Some(first) if first.is_ascii_digit() || first == '.' => self.parse_number(),
-            Some(first) if first.is_ascii_alphabetic() => self.function(),
+            Some(first) if first.is_ascii_alphabetic() => self.parse_function_call(),
             _ => Err(self.syntax_error("a number")),
         }
     }
@@ -112,44 +112,44 @@ impl ExpressionParser<'_> {
         arithmetic::parse_number(&rest[..end].replace('_', ""))
     }
 
-    fn function(&mut self) -> Result<BigDecimal, CalculationError> {
+    fn parse_function_call(&mut self) -> Result<BigDecimal, CalculationError> {
         let rest = &self.text[self.place..];
         let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
         let name = rest[..end].to_owned();
         self.place += end;
-        if self.take_one_of(&["("]).is_none() {
-            return Err(unknown_function(&name));
+        if self.take_operator(&["("]).is_none() {
+            return Err(unknown_function_error(&name));
         }
-        let mut values = vec![self.sum()?];
-        while self.take_one_of(&[","]).is_some() {
-            values.push(self.sum()?);
+        let mut values = vec![self.parse_sum()?];
+        while self.take_operator(&[","]).is_some() {
+            values.push(self.parse_sum()?);
         }
-        self.take_one_of(&[")"]).ok_or_else(|| self.syntax_error("`,` or `)`"))?;
+        self.take_operator(&[")"]).ok_or_else(|| self.syntax_error("`,` or `)`"))?;
         match (name.as_str(), values.as_slice()) {
             ("abs", [value]) => Ok(value.abs()),
-            ("round", [value]) => arithmetic::round(value, &BigDecimal::from(0)),
-            ("round", [value, places]) => arithmetic::round(value, places),
-            ("pow", [base, exponent]) => arithmetic::power(base, exponent),
+            ("round", [value]) => arithmetic::round_to_places(value, &BigDecimal::from(0)),
+            ("round", [value, places]) => arithmetic::round_to_places(value, places),
+            ("pow", [base, exponent]) => arithmetic::raise_to_power(base, exponent),
             ("min", [_, ..]) => Ok(values.into_iter().min().unwrap_or_default()),
             ("max", [_, ..]) => Ok(values.into_iter().max().unwrap_or_default()),
             ("abs" | "round" | "pow", values) => {
                 let count = values.len();
                 Err(format!("`{name}` does not take {count} numbers"))
             }
-            _ => Err(unknown_function(&name)),
+            _ => Err(unknown_function_error(&name)),
         }
     }
 
     /// Returns the next character that is not whitespace.
-    fn peek(&mut self) -> Option<char> {
+    fn peek_char(&mut self) -> Option<char> {
         let rest = self.text[self.place..].trim_start();
         self.place = self.text.len() - rest.len();
         rest.chars().next()
     }
 
     /// Consumes the first of these operators that comes next. `*` does not match the start of `**`.
-    fn take_one_of(&mut self, operators: &[&'static str]) -> Option<&'static str> {
-        self.peek()?;
+    fn take_operator(&mut self, operators: &[&'static str]) -> Option<&'static str> {
+        self.peek_char()?;
         let rest = &self.text[self.place..];
         let comes = |operator: &&&str| {
             rest.starts_with(**operator) && !(**operator == "*" && rest.starts_with("**"))
@@ -160,12 +160,12 @@ impl ExpressionParser<'_> {
     }
 
     fn syntax_error(&mut self, expected: &str) -> CalculationError {
-        let found = self.peek().map_or("nothing".to_owned(), |found| format!("`{found}`"));
+        let found = self.peek_char().map_or("nothing".to_owned(), |found| format!("`{found}`"));
         let place = self.text[..self.place].chars().count() + 1;
         format!("at character {place}: expected {expected}, found {found}")
     }
 }
 
-fn unknown_function(name: &str) -> CalculationError {
+fn unknown_function_error(name: &str) -> CalculationError {
     format!("unknown function `{name}`, use abs, max, min, pow or round")
 }

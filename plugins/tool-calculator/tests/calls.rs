@@ -5,52 +5,54 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_testkit::FakeHost;
 
-fn host() -> FakeHost {
+fn calculator_host() -> FakeHost {
     FakeHost::new(tool_calculator::__jaato::MODULE)
 }
 
 #[track_caller]
-fn check(expression: &str, expected: &str) {
-    let answer = host().call("calculate", json!({ "expression": expression })).unwrap().content;
+fn check_calculation(expression: &str, expected: &str) {
+    let answer =
+        calculator_host().call("calculate", json!({ "expression": expression })).unwrap().content;
     assert_eq!(answer["result"], expected, "{expression}");
     assert_eq!(answer["expression"], expression);
 }
 
 #[track_caller]
 fn assert_refused(expression: &str, expected: &str) {
-    let error = host().call("calculate", json!({ "expression": expression })).unwrap_err();
+    let error =
+        calculator_host().call("calculate", json!({ "expression": expression })).unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (ErrorKind::InvalidArguments, expected));
 }
 
 #[test]
 fn decimals_are_exact() {
-    check("0.1 + 0.2", "0.3");
-    check("(19.99 * 3 + 4.5) * 1.19", "76.7193");
-    check("2**100", "1267650600228229401496703205376");
-    check("2**-3", "0.125");
-    check("1/3", "0.33333333333333333333333333333333333333333333333333");
-    check("2/3", "0.66666666666666666666666666666666666666666666666667");
-    check("1e3 / 8", "125");
-    check("(10**60 + 2) / 2", &format!("5{}1", "0".repeat(58)));
-    check("1_000.50 * 2", "2001");
+    check_calculation("0.1 + 0.2", "0.3");
+    check_calculation("(19.99 * 3 + 4.5) * 1.19", "76.7193");
+    check_calculation("2**100", "1267650600228229401496703205376");
+    check_calculation("2**-3", "0.125");
+    check_calculation("1/3", "0.33333333333333333333333333333333333333333333333333");
+    check_calculation("2/3", "0.66666666666666666666666666666666666666666666666667");
+    check_calculation("1e3 / 8", "125");
+    check_calculation("(10**60 + 2) / 2", &format!("5{}1", "0".repeat(58)));
+    check_calculation("1_000.50 * 2", "2001");
 }
 
 #[test]
 fn arithmetic_follows_the_rules_of_python() {
-    check("2 + 3 * 4", "14");
-    check("-2**2", "-4");
-    check("2**3**2", "512");
-    check("2 ** -1", "0.5");
-    check("7 // 2 + 7 % 2", "4");
-    check("-7 // 2", "-4");
-    check("-7 % 3", "2");
-    check("7 % -3", "-2");
-    check("--2", "2");
-    check("round(2.5) + round(3.5)", "6");
-    check("round(1234.567, 2)", "1234.57");
-    check("round(1234, -2)", "1200");
-    check("abs(-3) + min(4, 2, 9) + max(1, 5) + pow(2, 3)", "18");
-    check("0**0 + 1**99999999999999999999 + (-1)**99999999999999999999999", "1");
+    check_calculation("2 + 3 * 4", "14");
+    check_calculation("-2**2", "-4");
+    check_calculation("2**3**2", "512");
+    check_calculation("2 ** -1", "0.5");
+    check_calculation("7 // 2 + 7 % 2", "4");
+    check_calculation("-7 // 2", "-4");
+    check_calculation("-7 % 3", "2");
+    check_calculation("7 % -3", "-2");
+    check_calculation("--2", "2");
+    check_calculation("round(2.5) + round(3.5)", "6");
+    check_calculation("round(1234.567, 2)", "1234.57");
+    check_calculation("round(1234, -2)", "1200");
+    check_calculation("abs(-3) + min(4, 2, 9) + max(1, 5) + pow(2, 3)", "18");
+    check_calculation("0**0 + 1**99999999999999999999 + (-1)**99999999999999999999999", "1");
 }
 
 #[test]
@@ -82,20 +84,20 @@ fn invalid_expressions_are_refused_with_a_reason() {
 #[test]
 fn the_four_tools_take_two_numbers() {
     let call = |name: &str, a: Value, b: Value| {
-        Value::Object(host().call(name, json!({ "a": a, "b": b })).unwrap().content)
+        Value::Object(calculator_host().call(name, json!({ "a": a, "b": b })).unwrap().content)
     };
     let answer = call("add", json!(0.1), json!(0.2));
     assert_eq!(answer, json!({ "operation": "addition", "operands": [0.1, 0.2], "result": "0.3" }));
     assert_eq!(call("subtract", json!(1), json!(0.9))["result"], "0.1");
     assert_eq!(call("multiply", json!(-1.5), json!(4))["result"], "-6");
     assert_eq!(call("divide", json!(1), json!(8))["result"], "0.125");
-    let error = host().call("divide", json!({ "a": 1, "b": 0 })).unwrap_err();
+    let error = calculator_host().call("divide", json!({ "a": 1, "b": 0 })).unwrap_err();
     assert_eq!(error.message, "division by zero");
 }
 
 #[test]
 fn numbers_that_json_cannot_hold_exactly_must_be_given_as_text() {
-    let add = |a: Value, b: Value| host().call("add", json!({ "a": a, "b": b }));
+    let add = |a: Value, b: Value| calculator_host().call("add", json!({ "a": a, "b": b }));
     let sum = |a: Value, b: Value| add(a, b).unwrap().content["result"].clone();
     assert_eq!(sum(json!("18446744073709551616"), json!(1)), "18446744073709551617");
     assert_eq!(sum(json!("0.1"), json!(0.2)), "0.3");

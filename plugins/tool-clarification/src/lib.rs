@@ -68,7 +68,7 @@ async fn request_clarification(
 ) -> Result<Output> {
     let mut asked = form(context);
     for (index, question) in questions.iter().enumerate() {
-        asked = asked.field(question.field(index + 1)?);
+        asked = asked.field(question.to_form_field(index + 1)?);
     }
     let answer = cx.ask(&asked).await?;
     Ok(Output::json(answers_result(&questions, &answer)))
@@ -80,7 +80,7 @@ fn answers_result(questions: &[ClarificationQuestion], answer: &FormAnswer) -> V
         FormOutcome::Answered => {
             let response = |(index, question): (usize, &ClarificationQuestion)| {
                 let number = (index + 1).to_string();
-                let response = question.response(answer.values.get(&number));
+                let response = question.response_json(answer.values.get(&number));
                 (number, response)
             };
             let responses: Map<String, Value> =

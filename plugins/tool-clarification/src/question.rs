@@ -13,7 +13,7 @@ pub struct ClarificationQuestion {
     question_type: QuestionType,
     #[serde(default)]
     choices: Vec<Choice>,
-    #[serde(default = "is_required")]
+    #[serde(default = "required_by_default")]
     required: bool,
     /// From 1; 0 for none.
     #[serde(default)]
@@ -36,12 +36,12 @@ enum Choice {
     Named { text: String },
 }
 
-fn is_required() -> bool {
+fn required_by_default() -> bool {
     true
 }
 
 impl Choice {
-    fn text(&self) -> &str {
+    fn choice_text(&self) -> &str {
         let (Self::Plain(text) | Self::Named { text }) = self;
         text
     }
@@ -49,7 +49,7 @@ impl Choice {
 
 impl ClarificationQuestion {
     /// Returns the question's type. Without choices it is free text.
-    fn kind(&self) -> QuestionType {
+    fn effective_type(&self) -> QuestionType {
         if self.choices.is_empty() { QuestionType::FreeText } else { self.question_type }
     }
 
@@ -57,10 +57,10 @@ impl ClarificationQuestion {
     ///
     /// # Errors
     /// An error if the default is not one of the choices.
-    pub fn field(&self, number: usize) -> Result<FormField> {
+    pub fn to_form_field(&self, number: usize) -> Result<FormField> {
         let option = |(index, choice): (usize, &Choice)| FieldOption {
             value: (index + 1).to_string(),
-            label: choice.text().to_owned(),
+            label: choice.choice_text().to_owned(),
             description: String::new(),
         };
         if self.default_choice > self.choices.len() {
@@ -71,7 +71,7 @@ impl ClarificationQuestion {
                 .with_hint("choices are numbered from 1"));
         }
         let default = (self.default_choice > 0).then(|| self.default_choice.to_string());
-        let (kind, default) = match self.kind() {
+        let (kind, default) = match self.effective_type() {
             QuestionType::SingleChoice => (FieldKind::Choice, default.map(|it| json!(it))),
             QuestionType::MultipleChoice => (FieldKind::Several, default.map(|it| json!([it]))),
             QuestionType::FreeText => (FieldKind::Text, None),
@@ -90,10 +90,10 @@ impl ClarificationQuestion {
     }
 
     /// Returns the answer for the tool result.
-    pub fn response(&self, value: Option<&Value>) -> Value {
+    pub fn response_json(&self, value: Option<&Value>) -> Value {
         let number = |value: &Value| value.as_str()?.parse::<usize>().ok();
-        let text = |number: usize| Some(self.choices.get(number.checked_sub(1)?)?.text());
-        match (self.kind(), value) {
+        let text = |number: usize| Some(self.choices.get(number.checked_sub(1)?)?.choice_text());
+        match (self.effective_type(), value) {
             (_, None) => json!({ "skipped": true }),
             (QuestionType::FreeText, Some(value)) => json!({ "value": value, "type": "free_text" }),
             (QuestionType::SingleChoice, Some(value)) => {

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::ErrorKind;
 use jaato_plugin_testkit::FakeHost;
 
-fn host() -> FakeHost {
+fn clarification_host() -> FakeHost {
     FakeHost::new(tool_clarification::__jaato::MODULE)
 }
 
@@ -19,11 +19,15 @@ fn ask_questions(
 ) -> Value {
     let arguments = json!({ "context": "a page", "questions": questions });
     Value::Object(
-        host().with_person(person).call("request_clarification", arguments).unwrap().content,
+        clarification_host()
+            .with_person(person)
+            .call("request_clarification", arguments)
+            .unwrap()
+            .content,
     )
 }
 
-fn questions() -> Value {
+fn sample_questions() -> Value {
     json!([
         { "text": "Which colour?", "choices": ["red", { "text": "blue" }], "default_choice": 2 },
         { "text": "Which parts?", "question_type": "multiple_choice", "choices": ["a", "b", "c"] },
@@ -47,7 +51,7 @@ fn answers_are_reported_with_number_and_text() {
         FormAnswer::answered(BTreeMap::from(given))
     };
     assert_eq!(
-        ask_questions(person, questions()),
+        ask_questions(person, sample_questions()),
         json!({ "responses": {
             "1": { "selected": 1, "text": "red", "type": "single_choice" },
             "2": { "selected": [3, 1], "texts": ["c", "a"], "type": "multiple_choice" },
@@ -60,10 +64,11 @@ fn answers_are_reported_with_number_and_text() {
 #[test]
 fn declined_form_and_missing_user_have_different_messages() {
     assert_eq!(
-        ask_questions(|_| FormAnswer::declined(), questions()),
+        ask_questions(|_| FormAnswer::declined(), sample_questions()),
         json!({ "cancelled": true, "message": "User cancelled the clarification request." })
     );
-    let nobody = ask_questions(|_| FormAnswer::nobody("there is no terminal"), questions());
+    let nobody =
+        ask_questions(|_| FormAnswer::without_user("there is no terminal"), sample_questions());
     assert_eq!(nobody["cancelled"], true);
     assert_eq!(
         nobody["message"],
@@ -75,7 +80,7 @@ fn declined_form_and_missing_user_have_different_messages() {
 fn invalid_questions_are_refused() {
     let refused = |questions: Value| {
         let arguments = json!({ "context": "a page", "questions": questions });
-        host().call("request_clarification", arguments).unwrap_err()
+        clarification_host().call("request_clarification", arguments).unwrap_err()
     };
     assert_eq!(refused(json!([])).kind, ErrorKind::InvalidArguments);
     let error = refused(json!([{ "text": "x", "choices": ["a"], "default_choice": 9 }]));

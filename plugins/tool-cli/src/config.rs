@@ -71,7 +71,7 @@ impl CliPlugin {
         Self { config, lacks_bash: AtomicBool::new(false), environment: OnceLock::new() }
     }
 
-    async fn environment(&self, host: &Reporter) -> Result<&CommandEnvironment> {
+    async fn command_environment(&self, host: &Reporter) -> Result<&CommandEnvironment> {
         if let Some(told) = self.environment.get() {
             return Ok(told);
         }
@@ -82,15 +82,15 @@ impl CliPlugin {
 
     /// Returns the time limit of a command: from the call, or else the user's configuration, or
     /// else the environment.
-    pub async fn timeout(&self, host: &Reporter, asked: Option<u32>) -> Result<Duration> {
+    pub async fn effective_timeout(&self, host: &Reporter, asked: Option<u32>) -> Result<Duration> {
         if let Some(seconds) = asked.or(self.config.timeout_seconds) {
             return Ok(Duration::from_secs(seconds.clamp(1, TIMEOUT_SECONDS_MAX).into()));
         }
-        Ok(self.environment(host).await?.timeout.unwrap_or(TIMEOUT))
+        Ok(self.command_environment(host).await?.timeout.unwrap_or(TIMEOUT))
     }
 
     /// Starts a command in the shell.
-    pub async fn start(
+    pub async fn start_command(
         &self,
         host: &Reporter,
         command: &str,
@@ -100,13 +100,13 @@ impl CliPlugin {
         let deadline_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let spawn = |shell: &str| Spawn {
             extra_paths: self.config.extra_paths.clone(),
-            variables: no_configured_programs(),
+            variables: variables_against_configured_programs(),
             ..shell_spawn(shell, command, args).deadline_ms(deadline_ms)
         };
         if let Some(shell) = &self.config.shell {
             return host.process(&spawn(shell)).await;
         }
-        if let Some(shell) = &self.environment(host).await?.shell {
+        if let Some(shell) = &self.command_environment(host).await?.shell {
             return host.process(&spawn(shell)).await;
         }
         let [bash, sh] = SHELLS;
@@ -136,7 +136,7 @@ impl CommandEnvironment {
 
 /// Variables that keep read-only programs from running other programs, because jaato's default
 /// rules allow read-only programs without a permission prompt. A pager would also wait for keys.
-fn no_configured_programs() -> BTreeMap<String, String> {
+fn variables_against_configured_programs() -> BTreeMap<String, String> {
     let variables = [("GIT_PAGER", "cat"), ("RIPGREP_CONFIG_PATH", "")];
     variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{OutputStream, Process, ProcessExit, ProcessUpdate};
 
 use crate::config::CliPlugin;
-use crate::tool_result::{STDERR, STDOUT, answer};
+use crate::tool_result::{STDERR, STDOUT, exit_result};
 
 /// Run a command in the user's shell. Returns stdout, stderr and returncode.
 #[derive(ToolInput)]
@@ -47,16 +47,16 @@ impl Tool for CliBasedTool {
             return Err(Error::new(ErrorKind::InvalidArguments, "`command` is empty")
                 .with_hint("give a shell command, such as `ls -la`"));
         }
-        let timeout = cx.state().timeout(cx, self.timeout_seconds).await?;
+        let timeout = cx.state().effective_timeout(cx, self.timeout_seconds).await?;
         let args = self.args.unwrap_or_default();
-        let process = cx.state().start(cx, &self.command, &args, timeout).await?;
-        let exit = stream(cx, process).await?;
-        Ok(Output::json(Value::Object(answer(&exit, timeout))))
+        let process = cx.state().start_command(cx, &self.command, &args, timeout).await?;
+        let exit = stream_output(cx, process).await?;
+        Ok(Output::json(Value::Object(exit_result(&exit, timeout))))
     }
 }
 
 /// Streams a command's output until it ends.
-async fn stream(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
+async fn stream_output(host: &Reporter, mut process: Process) -> Result<ProcessExit> {
     let mut exit = None;
     while let Some(happened) = process.next().await? {
         match happened {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn cli_tool_spec_stays_within_its_size_limit() {
         let spec = CliBasedTool::spec();
-        let parameters = touches::without_keyword(&spec.parameters);
+        let parameters = touches::without_use_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 480, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["command"]));

@@ -16,7 +16,7 @@ pub const STDOUT: &str = "stdout";
 pub const STDERR: &str = "stderr";
 
 /// Creates the answer, with empty texts for the output.
-pub fn answer(exit: &ProcessExit, timeout: Duration) -> Map<String, Value> {
+pub fn exit_result(exit: &ProcessExit, timeout: Duration) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert(STDOUT.to_owned(), "".into());
     answer.insert(STDERR.to_owned(), "".into());
@@ -66,7 +66,7 @@ mod tests {
     fn signal_and_timeout_are_reported_apart_from_an_exit_code() {
         let ended = ProcessExit { code: Some(0), ..ProcessExit::default() };
         let expected = json!({ "stdout": "", "stderr": "", "returncode": 0 });
-        assert_eq!(Value::Object(answer(&ended, TEN_SECONDS)), expected);
+        assert_eq!(Value::Object(exit_result(&ended, TEN_SECONDS)), expected);
         let ended = ProcessExit { signal: Some(9), timed_out: true, ..ProcessExit::default() };
         let expected = json!({
             "stdout": "",
@@ -76,8 +76,8 @@ mod tests {
             "timed_out": true,
             "timeout_seconds": 10,
         });
-        assert_eq!(Value::Object(answer(&ended, TEN_SECONDS)), expected);
-        let half = answer(&ended, Duration::from_millis(500));
+        assert_eq!(Value::Object(exit_result(&ended, TEN_SECONDS)), expected);
+        let half = exit_result(&ended, Duration::from_millis(500));
         assert_eq!(half["timeout_seconds"], 0.5);
     }
 
@@ -86,7 +86,7 @@ mod tests {
         let one = LeftoverProcess { pid: 4_000_000, name: "n".repeat(15) };
         let left = |count| {
             let left_running = vec![one.clone(); count];
-            answer(&ProcessExit { left_running, ..ProcessExit::default() }, TEN_SECONDS)
+            exit_result(&ProcessExit { left_running, ..ProcessExit::default() }, TEN_SECONDS)
         };
         let (all, some) = (left(LEFT_LISTED_MAX), left(LEFT_LISTED_MAX + 1));
         assert_eq!(all["left_running"].as_array().unwrap().len(), LEFT_LISTED_MAX);

@@ -13,28 +13,28 @@ use jaato_plugin_testkit::{FakeHost, FakeServiceReply};
 /// Much shorter than the sleeps in the commands below.
 const SOON: Duration = Duration::from_secs(15);
 
-fn host() -> FakeHost {
+fn cli_host() -> FakeHost {
     FakeHost::new(tool_cli::__jaato::MODULE)
 }
 
 /// Returns a host whose session uses this folder.
-fn host_in(folder: &Path) -> FakeHost {
+fn host_in_folder(folder: &Path) -> FakeHost {
     let working_directory = folder.to_str().unwrap().to_owned();
-    host().with_session(SessionFacts { working_directory, ..SessionFacts::default() })
+    cli_host().with_session(SessionFacts { working_directory, ..SessionFacts::default() })
 }
 
 #[track_caller]
-fn call(host: &FakeHost, arguments: Value) -> Value {
+fn call_tool(host: &FakeHost, arguments: Value) -> Value {
     Value::Object(host.call("cli_based_tool", arguments).unwrap().content)
 }
 
 #[track_caller]
 fn run_command(command: &str) -> Value {
-    call(&host(), json!({ "command": command }))
+    call_tool(&cli_host(), json!({ "command": command }))
 }
 
 fn call_error(arguments: Value) -> Error {
-    host().call("cli_based_tool", arguments).unwrap_err()
+    cli_host().call("cli_based_tool", arguments).unwrap_err()
 }
 
 fn printed_result(stdout: &str) -> Value {
@@ -44,8 +44,8 @@ fn printed_result(stdout: &str) -> Value {
 #[test]
 fn a_real_shell_runs_the_command() {
     let folder = tempfile::tempdir().unwrap();
-    let host = host_in(folder.path());
-    let shell = |command: &str| call(&host, json!({ "command": command }));
+    let host = host_in_folder(folder.path());
+    let shell = |command: &str| call_tool(&host, json!({ "command": command }));
     assert_eq!(shell("mkdir sub && cd sub && touch b a && ls"), printed_result("a\nb\n"));
     assert_eq!(shell("cd sub; echo *"), printed_result("a b\n"));
     assert_eq!(shell("X='a  b'; echo \"$X\" | tr a-z A-Z"), printed_result("A  B\n"));
@@ -67,11 +67,14 @@ fn arguments_are_passed_unchanged_and_never_run_as_a_script() {
         "args": ["%s\n", "$HOME", "a b; rm -rf x", "*", "'\"", "", "möndchen", "a\nb"],
     });
     let expected = "$HOME\na b; rm -rf x\n*\n'\"\n\nmöndchen\na\nb\n";
-    assert_eq!(call(&host(), words), printed_result(expected));
+    assert_eq!(call_tool(&cli_host(), words), printed_result(expected));
     // The program's name is a word too.
-    let odd = call(&host(), json!({ "command": "echo a; echo b", "args": ["c"] }));
+    let odd = call_tool(&cli_host(), json!({ "command": "echo a; echo b", "args": ["c"] }));
     assert_eq!((&odd["stdout"], &odd["returncode"]), (&json!(""), &json!(127)));
-    assert_eq!(call(&host(), json!({ "command": "echo a", "args": [] })), printed_result("a\n"));
+    assert_eq!(
+        call_tool(&cli_host(), json!({ "command": "echo a", "args": [] })),
+        printed_result("a\n")
+    );
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn bad_commands_are_refused() {
 fn missing_working_directory_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let facts = json!({ "name": "here", "is_host": true });
-    let host = host_in(&folder.path().join("gone"))
+    let host = host_in_folder(&folder.path().join("gone"))
         .with_service("environment.describe", move |_| Ok(FakeServiceReply::Json(facts.clone())));
     let error = host.call("cli_based_tool", json!({ "command": "ls" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
@@ -119,27 +122,34 @@ fn missing_working_directory_is_reported() {
 #[test]
 fn timed_out_command_ends_and_its_output_is_returned() {
     let begin = Instant::now();
-    let late = call(&host(), json!({ "command": "echo so far; sleep 300", "timeout_seconds": 1 }));
+    let late = call_tool(
+        &cli_host(),
+        json!({ "command": "echo so far; sleep 300", "timeout_seconds": 1 }),
+    );
     assert!(begin.elapsed() < SOON);
     assert_eq!((&late["stdout"], &late["timed_out"]), (&json!("so far\n"), &json!(true)));
     assert_eq!((&late["returncode"], &late["timeout_seconds"]), (&Value::Null, &json!(1)));
 }
 
 /// Returns a host whose environment limits commands to half a second.
-fn hurried_host() -> FakeHost {
+fn host_with_short_limit() -> FakeHost {
     let facts = json!({ "name": "hurried", "is_host": true, "shell_timeout_ms": 500 });
-    host().with_service("environment.describe", move |_| Ok(FakeServiceReply::Json(facts.clone())))
+    cli_host()
+        .with_service("environment.describe", move |_| Ok(FakeServiceReply::Json(facts.clone())))
 }
 
 #[test]
 fn environment_timeout_applies_if_call_and_config_have_none() {
-    let late = call(&hurried_host(), json!({ "command": "echo so far; sleep 300" }));
+    let late = call_tool(&host_with_short_limit(), json!({ "command": "echo so far; sleep 300" }));
     assert_eq!((&late["stdout"], &late["timed_out"]), (&json!("so far\n"), &json!(true)));
     assert_eq!(late["timeout_seconds"], 0.5);
-    let asked = call(&hurried_host(), json!({ "command": "sleep 300", "timeout_seconds": 1 }));
+    let asked = call_tool(
+        &host_with_short_limit(),
+        json!({ "command": "sleep 300", "timeout_seconds": 1 }),
+    );
     assert_eq!(asked["timeout_seconds"], 1);
-    let configured = hurried_host().with_config(json!({ "timeout_seconds": 1 }));
-    let configured = call(&configured, json!({ "command": "sleep 300" }));
+    let configured = host_with_short_limit().with_config(json!({ "timeout_seconds": 1 }));
+    let configured = call_tool(&configured, json!({ "command": "sleep 300" }));
     assert_eq!(configured["timeout_seconds"], 1);
 }
 
@@ -154,10 +164,10 @@ fn the_configuration_names_shell_paths_and_deadline() {
         "shell": "/bin/sh",
         "timeout_seconds": 1,
     });
-    let host = host().with_config(config);
-    assert_eq!(call(&host, json!({ "command": "moon_phase" })), printed_result("half\n"));
-    assert_eq!(call(&host, json!({ "command": "echo $0" })), printed_result("/bin/sh\n"));
-    assert_eq!(call(&host, json!({ "command": "sleep 300" }))["timed_out"], true);
+    let host = cli_host().with_config(config);
+    assert_eq!(call_tool(&host, json!({ "command": "moon_phase" })), printed_result("half\n"));
+    assert_eq!(call_tool(&host, json!({ "command": "echo $0" })), printed_result("/bin/sh\n"));
+    assert_eq!(call_tool(&host, json!({ "command": "sleep 300" }))["timed_out"], true);
     let missing = folder.path().join("sh").display().to_string();
     let wrong = FakeHost::new(tool_cli::__jaato::MODULE).with_config(json!({ "shell": missing }));
     let error = wrong.call("cli_based_tool", json!({ "command": "ls" })).unwrap_err();
@@ -172,7 +182,8 @@ fn set_executable(path: &Path) {
 #[test]
 fn all_output_bytes_reach_the_host_as_stdout_or_stderr() {
     let command = "seq -f 'line %.0f' 1 200000; seq 1 5000 >&2; printf '\\377'; exit 7";
-    let finished = host().instance().unwrap().run("cli_based_tool", json!({ "command": command }));
+    let finished =
+        cli_host().instance().unwrap().run("cli_based_tool", json!({ "command": command }));
     let told = Value::Object(finished.result.unwrap().content);
     let stdout: String = (1..=200_000).map(|n: u32| format!("line {n}\n")).collect();
     let stderr: String = (1..=5000).map(|n: u32| format!("{n}\n")).collect();
@@ -184,19 +195,19 @@ fn all_output_bytes_reach_the_host_as_stdout_or_stderr() {
 
 #[test]
 fn output_is_shown_while_the_command_runs() {
-    let host = host();
+    let host = cli_host();
     let command = "printf 'one\\n'; while [ ! -e go ]; do sleep 0.01; done; echo ö";
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("one\n")));
     // Another call runs at the same time, in the same folder.
-    assert_eq!(self::call(&host, json!({ "command": "touch go" })), printed_result(""));
+    assert_eq!(call_tool(&host, json!({ "command": "touch go" })), printed_result(""));
     let finished = call.wait();
     assert_eq!(finished.result.unwrap().content["stdout"], "one\nö\n");
-    let shown: String = finished.deltas.iter().map(text_of).collect();
+    let shown: String = finished.deltas.iter().map(output_text).collect();
     assert_eq!(shown, "one\nö\n");
 }
 
-fn text_of(delta: &Delta) -> &str {
+fn output_text(delta: &Delta) -> &str {
     match delta {
         Delta::Output { text, .. } => text,
         other => panic!("{other:?}"),
@@ -218,8 +229,8 @@ fn background_process_left_running_does_not_hang_the_call() {
 #[cfg(target_os = "linux")]
 fn no_process_outlives_the_host() {
     let folder = tempfile::tempdir().unwrap();
-    let host = host_in(folder.path());
-    call(&host, json!({ "command": "sleep 300 & echo $! > left" }));
+    let host = host_in_folder(folder.path());
+    call_tool(&host, json!({ "command": "sleep 300 & echo $! > left" }));
     let command = "echo $$ > running; echo on; exec sleep 300";
     let mut running = host.start("cli_based_tool", json!({ "command": command })).unwrap();
     assert!(running.next_delta().unwrap().is_some());
@@ -240,13 +251,13 @@ fn no_process_outlives_the_host() {
 
 #[test]
 fn a_command_that_prints_without_end_ends_with_its_call() {
-    let host = host();
+    let host = cli_host();
     let command = "while :; do echo 0123456789; done";
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
     assert!(call.next_delta().unwrap().is_some());
     let finished = call.cancel();
     assert_eq!(finished.result.unwrap_err().kind, ErrorKind::Cancelled);
-    let late = self::call(&host, json!({ "command": command, "timeout_seconds": 1 }));
+    let late = call_tool(&host, json!({ "command": command, "timeout_seconds": 1 }));
     assert_eq!(late["timed_out"], true);
 }
 

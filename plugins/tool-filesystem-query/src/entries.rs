@@ -42,8 +42,8 @@ impl GrepEntries {
     }
 
     /// Adds lines of a file. The lines of one file may arrive in several pages.
-    pub fn add(&mut self, place: &SearchStartPath, file: SearchedFile) {
-        let path = place.relative_of(&file.path);
+    pub fn add_lines(&mut self, place: &SearchStartPath, file: SearchedFile) {
+        let path = place.callable_path(&file.path);
         let mut is_passed_over = false;
         for line in &file.lines {
             let matches = line.matches.len() as u64;
@@ -58,15 +58,15 @@ impl GrepEntries {
                 self.seen += matches;
                 continue;
             }
-            if self.push(&path, line) {
+            if self.push_line(&path, line) {
                 self.seen += matches;
             }
         }
     }
 
     /// Returns true if the file's name is part of the answer. The results to skip are files here.
-    pub fn includes_file(&mut self, path: &str) -> bool {
-        let bytes = json_bytes(path) + ENTRY_BYTES;
+    pub fn take_file(&mut self, path: &str) -> bool {
+        let bytes = estimate_json_bytes(path) + ENTRY_BYTES;
         self.is_full |= self.seen >= self.skip && bytes > self.bytes_left;
         if self.is_full {
             return false;
@@ -79,14 +79,14 @@ impl GrepEntries {
         is_told
     }
 
-    fn push(&mut self, path: &str, line: &SearchedLine) -> bool {
+    fn push_line(&mut self, path: &str, line: &SearchedLine) -> bool {
         let is_match = !line.matches.is_empty() || line.continues;
         let sign = if is_match { ':' } else { '-' };
         let mut told = format!("{}{sign}{}", line.number, line_text(line));
         let is_same = self.entries.last().is_some_and(|entry| entry.path == path);
-        let mut bytes = json_bytes(&told) + 2;
+        let mut bytes = estimate_json_bytes(&told) + 2;
         if !is_same {
-            bytes += ENTRY_BYTES + json_bytes(path);
+            bytes += ENTRY_BYTES + estimate_json_bytes(path);
         }
         if bytes > self.bytes_left && !self.entries.is_empty() {
             self.is_full = true;
@@ -111,12 +111,12 @@ impl GrepEntries {
     }
 
     /// Lists the paths of the entries.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
+    pub fn entry_paths(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.path.as_str())
     }
 
     /// Returns all entries.
-    pub fn finish(self) -> Vec<Value> {
+    pub fn into_entries(self) -> Vec<Value> {
         let told = |entry: GrepEntry| json!({ "file": entry.path, "lines": entry.lines });
         self.entries.into_iter().map(told).collect()
     }
@@ -132,13 +132,13 @@ pub fn line_text(line: &SearchedLine) -> String {
 }
 
 /// Returns the largest answer that the host sends to the model completely.
-pub async fn answer_bytes(cx: &Reporter) -> usize {
+pub async fn answer_bytes_max(cx: &Reporter) -> usize {
     let facts = cx.session().await.ok();
     facts.and_then(|facts| facts.output_bytes_max).unwrap_or(ANSWER_BYTES).min(ANSWER_BYTES_MAX)
 }
 
 /// Estimates the size of a text as JSON.
-pub fn json_bytes(text: &str) -> usize {
+pub fn estimate_json_bytes(text: &str) -> usize {
     let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\' | b'\t' | b'\n'));
     text.len() + escaped.count()
 }
@@ -147,52 +147,57 @@ pub fn json_bytes(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn line(number: u64, text: &str, matches: &[(usize, usize)]) -> SearchedLine {
+    fn search_line(number: u64, text: &str, matches: &[(usize, usize)]) -> SearchedLine {
         let (text, matches) = (text.to_owned(), matches.to_vec());
         SearchedLine { number, text, matches, ..SearchedLine::default() }
     }
 
-    fn page(path: &str, lines: Vec<SearchedLine>) -> SearchedFile {
+    fn search_page(path: &str, lines: Vec<SearchedLine>) -> SearchedFile {
         SearchedFile { path: path.into(), lines, ..SearchedFile::default() }
     }
 
-    fn start_path() -> SearchStartPath {
+    fn empty_start_path() -> SearchStartPath {
         SearchStartPath { asked: "src".into(), is_folder: true }
     }
 
-    fn pages() -> [SearchedFile; 3] {
-        let two = line(2, "moon moon", &[(0, 4), (5, 9)]);
-        let last = vec![line(3, "c", &[]), line(8, "d", &[]), line(9, "moon", &[(0, 4)])];
+    fn search_pages() -> [SearchedFile; 3] {
+        let two = search_line(2, "moon moon", &[(0, 4), (5, 9)]);
+        let last = vec![
+            search_line(3, "c", &[]),
+            search_line(8, "d", &[]),
+            search_line(9, "moon", &[(0, 4)]),
+        ];
         [
-            page("a", vec![line(1, "b ", &[]), two]),
-            page("a", last),
-            page("b", vec![line(7, "moon", &[(0, 4)])]),
+            search_page("a", vec![search_line(1, "b ", &[]), two]),
+            search_page("a", last),
+            search_page("b", vec![search_line(7, "moon", &[(0, 4)])]),
         ]
     }
 
     #[test]
     fn file_is_listed_once_even_if_split_across_pages() {
         let mut entries = GrepEntries::new(0, 10_000, true);
-        pages().into_iter().for_each(|page| entries.add(&start_path(), page));
+        search_pages().into_iter().for_each(|page| entries.add_lines(&empty_start_path(), page));
         assert_eq!((entries.seen, entries.is_full), (4, false));
         let expected = json!([
             { "file": "src/a", "lines": "1-b\n2:moon moon\n3-c\n--\n8-d\n9:moon" },
             { "file": "src/b", "lines": "7:moon" },
         ]);
-        assert_eq!(Value::Array(entries.finish()), expected);
+        assert_eq!(Value::Array(entries.into_entries()), expected);
     }
 
     #[test]
     fn offset_skips_matches_and_answer_size_is_limited() {
         let mut entries = GrepEntries::new(3, 10_000, true);
-        pages().into_iter().for_each(|page| entries.add(&start_path(), page));
+        search_pages().into_iter().for_each(|page| entries.add_lines(&empty_start_path(), page));
         let expected = json!([{ "file": "src/b", "lines": "7:moon" }]);
-        assert_eq!((entries.seen, Value::Array(entries.finish())), (4, expected));
-        let lines = (1..2000).map(|number| line(number, &"m\"".repeat(900), &[(0, 1)])).collect();
+        assert_eq!((entries.seen, Value::Array(entries.into_entries())), (4, expected));
+        let lines =
+            (1..2000).map(|number| search_line(number, &"m\"".repeat(900), &[(0, 1)])).collect();
         let mut entries = GrepEntries::new(0, 16 * 1024, false);
-        entries.add(&start_path(), page("a", lines));
+        entries.add_lines(&empty_start_path(), search_page("a", lines));
         let (seen, is_full) = (entries.seen, entries.is_full);
-        let bytes = Value::Array(entries.finish()).to_string().len();
+        let bytes = Value::Array(entries.into_entries()).to_string().len();
         assert!(is_full && seen == 5 && bytes <= 15 * 1024, "{seen} {bytes}");
     }
 }

@@ -11,9 +11,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::FilesystemQueryPlugin;
-use crate::entries::{ENTRY_BYTES, HEADING_BYTES, answer_bytes, json_bytes};
+use crate::entries::{ENTRY_BYTES, HEADING_BYTES, answer_bytes_max, estimate_json_bytes};
 use crate::live_results::LiveSearchOutput;
-use crate::search_start::{SearchStartPath, is_absolute, rephrase_error};
+use crate::search_start::{SearchStartPath, is_absolute_pattern, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
 /// Extra time after which the plugin gives up on a search. The search normally ends itself.
@@ -78,29 +78,29 @@ impl Tool for GlobFiles {
 
     async fn call(self, cx: &Cx<FilesystemQueryPlugin>) -> Result<Output> {
         check_pattern(&self.pattern)?;
-        let place = SearchStartPath::find(cx, self.root.clone(), "Root path").await?;
+        let place = SearchStartPath::find_start(cx, self.root.clone(), "Root path").await?;
         if !place.is_folder {
             let text = format!("Root path is not a directory: {}", place.asked);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let limit = self.offset.saturating_add(self.max_results.unwrap_or(cx.state().results));
-        let find = self.request(&place, limit);
-        let mut found = self.find(cx, &find).await?;
-        if let Some(folder) = self.named_folder(cx, &place, &found).await {
+        let find = self.find_request(&place, limit);
+        let mut found = self.find_paths(cx, &find).await?;
+        if let Some(folder) = self.find_named_folder(cx, &place, &found).await {
             let list = FileFind {
                 pattern: format!("{folder}*"),
                 kind: FindKind::All,
                 order: FileOrder::Path,
                 ..find
             };
-            found = self.find(cx, &list).await?;
+            found = self.find_paths(cx, &list).await?;
             let shown = if folder.is_empty() { "." } else { &folder };
             found.notes.push(format!("`{shown}` is a folder: these are its contents"));
-        } else if self.is_name() {
+        } else if self.is_name_pattern() {
             let deep = format!("**/{}", self.pattern);
             let limit = if found.count == 0 { limit } else { 0 };
             let below = FileFind { pattern: deep.clone(), limit: Some(limit), ..find };
-            let below = self.find(cx, &below).await?;
+            let below = self.find_paths(cx, &below).await?;
             if found.count == 0 && below.count > 0 {
                 found = below;
                 found.notes.push(format!("these match `{deep}`: the folder itself has no match"));
@@ -109,13 +109,13 @@ impl Tool for GlobFiles {
                 found.notes.push(format!("{more} more in subfolders match `{deep}`"));
             }
         }
-        let bytes_max = answer_bytes(cx).await;
+        let bytes_max = answer_bytes_max(cx).await;
         Ok(Output::json(self.format_answer(cx.state(), found, bytes_max).into()))
     }
 }
 
 impl GlobFiles {
-    fn request(&self, place: &SearchStartPath, limit: usize) -> FileFind {
+    fn find_request(&self, place: &SearchStartPath, limit: usize) -> FileFind {
         let pattern = self.pattern.trim_start_matches("./");
         let is_folder = pattern.ends_with('/');
         FileFind {
@@ -136,7 +136,7 @@ impl GlobFiles {
         }
     }
 
-    async fn find(
+    async fn find_paths(
         &self,
         cx: &Cx<FilesystemQueryPlugin>,
         find: &FileFind,
@@ -154,7 +154,7 @@ impl GlobFiles {
     }
 
     /// Returns the folder that the pattern names, with a trailing `/`.
-    async fn named_folder(
+    async fn find_named_folder(
         &self,
         cx: &Cx<FilesystemQueryPlugin>,
         place: &SearchStartPath,
@@ -167,13 +167,13 @@ impl GlobFiles {
             return None;
         }
         let path = if name.is_empty() { "." } else { name };
-        let facts = cx.files().stat(place.relative_of(path)).await.ok()?;
+        let facts = cx.files().stat(place.callable_path(path)).await.ok()?;
         let is_folder = facts.kind == FileKind::Folder;
         is_folder.then(|| if name.is_empty() { String::new() } else { format!("{name}/") })
     }
 
     /// Returns true if the pattern matches names at any depth, and not only the folder's own files.
-    fn is_name(&self) -> bool {
+    fn is_name_pattern(&self) -> bool {
         let pattern = self.pattern.as_str();
         !pattern.contains('/') && !pattern.starts_with("**") && pattern != "*"
     }
@@ -188,7 +188,7 @@ impl GlobFiles {
         let mut files = Vec::new();
         for file in found.files.into_iter().skip(self.offset) {
             let path = if file.is_folder { format!("{}/", file.path) } else { file.path };
-            let bytes = json_bytes(&path) + ENTRY_BYTES;
+            let bytes = estimate_json_bytes(&path) + ENTRY_BYTES;
             if bytes > bytes_left && !files.is_empty() {
                 break;
             }
@@ -225,7 +225,7 @@ fn check_pattern(pattern: &str) -> Result<()> {
     if pattern.is_empty() {
         return wrong("Pattern is required", "for instance `**/*.py`");
     }
-    if is_absolute(pattern) {
+    if is_absolute_pattern(pattern) {
         let text = "Absolute patterns are not supported in glob_files.";
         return wrong(text, "give the folder as `root`, and the pattern relative to it");
     }
@@ -252,7 +252,7 @@ async fn collect_paths(
         (SearchTimeLimit::new(cx, time + GRACE), LiveSearchOutput::default());
     let mut found = GlobSearchResult::default();
     loop {
-        let page = match limit.next(&mut pages).await? {
+        let page = match limit.next_page(&mut pages).await? {
             PageWaitResult::Page(page) => page,
             PageWaitResult::End => break,
             PageWaitResult::Late => {
@@ -261,7 +261,7 @@ async fn collect_paths(
             }
         };
         for file in &page.files {
-            live.add(&format!(
+            live.add_line(&format!(
                 "{} ({}B, {})",
                 file.path,
                 file.size,
@@ -273,12 +273,12 @@ async fn collect_paths(
         found.is_late |= page.is_partial;
         found.files.extend(page.files);
         found.unreadable.extend(page.unreadable);
-        live.show(cx, "files found", found.count);
+        live.show_progress(cx, "files found", found.count);
     }
     if found.is_late {
         found.notes.push(timeout_note(time));
     }
-    live.finish(cx, &format!("Found {} files", found.count));
+    live.show_last_line(cx, &format!("Found {} files", found.count));
     Ok(found)
 }
 
@@ -297,7 +297,7 @@ pub fn add_search_notes(
     notes: &[String],
 ) {
     if !left_out.is_empty() {
-        answer.insert("left_out".to_owned(), left_out_value(query, left_out));
+        answer.insert("left_out".to_owned(), skipped_entries_json(query, left_out));
     }
     if !unreadable.is_empty() {
         answer.insert("unreadable".to_owned(), unreadable.into());
@@ -308,7 +308,7 @@ pub fn add_search_notes(
 }
 
 /// Returns the number of excluded files and folders, with a way to include them.
-fn left_out_value(query: &FilesystemQueryPlugin, left_out: SkippedEntryCounts) -> Value {
+fn skipped_entries_json(query: &FilesystemQueryPlugin, left_out: SkippedEntryCounts) -> Value {
     let SkippedEntryCounts { ignored, hidden, excluded, denied, .. } = left_out;
     let excluded_way = if query.leave_out.is_empty() {
         "include_ignored, or name the folder"

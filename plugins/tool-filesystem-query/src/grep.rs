@@ -8,10 +8,10 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use crate::config::FilesystemQueryPlugin;
-use crate::entries::{GrepEntries, answer_bytes, line_text};
+use crate::entries::{GrepEntries, answer_bytes_max, line_text};
 use crate::glob::{add_search_notes, non_utf8_note};
 use crate::live_results::LiveSearchOutput;
-use crate::search_start::{SearchStartPath, is_absolute, rephrase_error};
+use crate::search_start::{SearchStartPath, is_absolute_pattern, rephrase_error};
 use crate::time_limit::{PageWaitResult, SearchTimeLimit, timeout_note};
 
 /// Search files with a regular expression (Rust syntax). Returns matching lines as
@@ -54,7 +54,7 @@ struct GrepContent {
     #[schemars(range(min = 0, max = 50))]
     context_lines: Option<usize>,
     /// Default true.
-    #[serde(default = "yes")]
+    #[serde(default = "enabled_by_default")]
     case_sensitive: bool,
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]
@@ -90,7 +90,7 @@ enum GrepFilePatterns {
     Several(Vec<String>),
 }
 
-fn yes() -> bool {
+fn enabled_by_default() -> bool {
     true
 }
 
@@ -104,13 +104,13 @@ impl Tool for GrepContent {
             Some(GrepFilePatterns::Several(globs)) => globs.clone(),
         };
         check_patterns(&self.pattern, &globs)?;
-        let place = SearchStartPath::find(cx, self.path.clone(), "Path").await?;
+        let place = SearchStartPath::find_start(cx, self.path.clone(), "Path").await?;
         let pattern = SearchPattern::new(&self.pattern, self.literal, self.multiline);
-        let mut found = self.search(cx, &place, &globs, pattern).await?;
-        let is_plain = self.literal || !may_be_plain_text(&self.pattern);
+        let mut found = self.search_content(cx, &place, &globs, pattern).await?;
+        let is_plain = self.literal || !could_be_plain_text(&self.pattern);
         if found.totals.matches == 0 && !found.is_late && !is_plain {
             let pattern = SearchPattern::new(&self.pattern, true, self.multiline);
-            let plain = self.search(cx, &place, &globs, pattern).await?;
+            let plain = self.search_content(cx, &place, &globs, pattern).await?;
             if plain.totals.matches > 0 {
                 found = plain;
                 let note = "the regular expression matches nothing; these are the matches of the \
@@ -130,7 +130,7 @@ fn check_patterns(pattern: &str, globs: &[String]) -> Result<()> {
     if pattern.is_empty() {
         return wrong("Pattern is required", "for instance `fn \\w+`");
     }
-    if globs.iter().any(|glob| is_absolute(glob)) {
+    if globs.iter().any(|glob| is_absolute_pattern(glob)) {
         let text = "file_glob patterns must be relative, not absolute paths.";
         return wrong(text, "give the folder as `path`, and the pattern relative to it");
     }
@@ -138,7 +138,7 @@ fn check_patterns(pattern: &str, globs: &[String]) -> Result<()> {
 }
 
 impl GrepContent {
-    async fn search(
+    async fn search_content(
         &self,
         cx: &Cx<FilesystemQueryPlugin>,
         place: &SearchStartPath,
@@ -168,7 +168,7 @@ impl GrepContent {
             .search(search)
             .await
             .map_err(|error| rephrase_regex_error(error, &place.asked))?;
-        let bytes_max = answer_bytes(cx).await;
+        let bytes_max = answer_bytes_max(cx).await;
         let entries = GrepEntries::new(self.offset as u64, bytes_max, context_lines > 0);
         collect_matches(cx, pages, place, entries).await
     }
@@ -186,12 +186,12 @@ impl GrepContent {
             }
         };
         let names = found.files.iter().map(|(path, _)| path.as_str());
-        let note = non_utf8_note(names.chain(found.entries.paths()));
+        let note = non_utf8_note(names.chain(found.entries.entry_paths()));
         found.notes.extend(note);
         let mut answer = Map::new();
         match self.output_mode {
             GrepOutputMode::Content => {
-                _ = answer.insert("matches".into(), found.entries.finish().into())
+                _ = answer.insert("matches".into(), found.entries.into_entries().into())
             }
             GrepOutputMode::FilesWithMatches => {
                 let files: Vec<Value> =
@@ -241,7 +241,7 @@ impl SearchPattern {
         let is_multi_line =
             multiline || pattern.contains('\n') || (!literal && pattern.contains("\\n"));
         let regex = if literal { regex::escape(pattern) } else { pattern.to_owned() };
-        let regex = if is_multi_line { with_any_line_end(&regex) } else { regex };
+        let regex = if is_multi_line { match_any_line_end(&regex) } else { regex };
         Self { regex, is_multi_line }
     }
 }
@@ -250,12 +250,12 @@ impl SearchPattern {
 const SIGNS: &str = "\\.+*?()|[]{}^$";
 
 /// Returns true if a pattern contains special characters, so that it may be meant as plain text.
-fn may_be_plain_text(pattern: &str) -> bool {
+fn could_be_plain_text(pattern: &str) -> bool {
     pattern.contains(|sign| SIGNS.contains(sign))
 }
 
 /// Makes `\n` outside of brackets also match Windows' line ends.
-fn with_any_line_end(pattern: &str) -> String {
+fn match_any_line_end(pattern: &str) -> String {
     const ANY: &str = r"(?:\r?\n)";
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut signs = pattern.chars();
@@ -323,7 +323,7 @@ async fn collect_matches(
         is_late: false,
     };
     loop {
-        let page = match limit.next(&mut pages).await? {
+        let page = match limit.next_page(&mut pages).await? {
             PageWaitResult::Page(page) => page,
             PageWaitResult::End => break,
             PageWaitResult::Late => {
@@ -333,29 +333,29 @@ async fn collect_matches(
             }
         };
         for file in page.files {
-            let name = place.relative_of(&file.path);
+            let name = place.callable_path(&file.path);
             if let Some(count) = file.matches {
-                live.add(&format!("{name}: {count}"));
-                if found.entries.includes_file(&name) {
+                live.add_line(&format!("{name}: {count}"));
+                if found.entries.take_file(&name) {
                     found.files.push((name, count));
                 }
                 found.passed = found.entries.seen;
                 continue;
             }
             for line in file.lines.iter().filter(|line| !line.matches.is_empty()) {
-                live.add(&format!("{name}:{}: {}", line.number, line_text(line)));
+                live.add_line(&format!("{name}:{}: {}", line.number, line_text(line)));
             }
-            found.entries.add(place, file);
+            found.entries.add_lines(place, file);
         }
         found.totals = page.totals;
         found.unreadable.extend(page.unreadable);
-        live.show(cx, "files searched", found.totals.files_searched);
+        live.show_progress(cx, "files searched", found.totals.files_searched);
     }
     let last = format!(
         "Search complete: {} matches in {} files",
         found.totals.matches, found.totals.files_with_matches
     );
-    live.finish(cx, &last);
+    live.show_last_line(cx, &last);
     Ok(found)
 }
 
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn grep_tool_spec_stays_within_its_size_limit() {
         let spec = GrepContent::spec();
-        let parameters = touches::without_keyword(&spec.parameters);
+        let parameters = touches::without_use_keyword(&spec.parameters);
         let bytes = spec.description.len() + parameters.to_string().len();
         assert!(bytes <= 1500, "{bytes}: {}", spec.parameters);
         assert_eq!(spec.parameters["required"], json!(["pattern"]));

@@ -19,7 +19,7 @@ pub struct LiveSearchOutput {
 
 impl LiveSearchOutput {
     /// Adds a line.
-    pub fn add(&mut self, line: &str) {
+    pub fn add_line(&mut self, line: &str) {
         if self.shown == LINES_MAX {
             self.left_out += 1;
             return;
@@ -32,7 +32,7 @@ impl LiveSearchOutput {
     }
 
     /// Shows the added lines and the progress.
-    pub fn show(&mut self, host: &Reporter, label: &str, done: u64) {
+    pub fn show_progress(&mut self, host: &Reporter, label: &str, done: u64) {
         if self.text.is_empty() {
             host.emit(&Delta::progress_so_far(label, done));
             return;
@@ -42,7 +42,7 @@ impl LiveSearchOutput {
     }
 
     /// Shows the last line.
-    pub fn finish(mut self, host: &Reporter, last: &str) {
+    pub fn show_last_line(mut self, host: &Reporter, last: &str) {
         if self.left_out > 0 {
             self.text.push_str(&format!("[… {} lines not shown …]\n", self.left_out));
         }
@@ -60,7 +60,7 @@ mod tests {
     fn live_lines_are_limited_and_contain_no_cursor_movement() {
         let mut live = LiveSearchOutput::default();
         for _ in 0..LINES_MAX + 2 {
-            live.add(&format!("\u{1b}[2J\r{}", "é".repeat(500)));
+            live.add_line(&format!("\u{1b}[2J\r{}", "é".repeat(500)));
         }
         assert_eq!((live.shown, live.left_out), (LINES_MAX, 2));
         assert!(!live.text.contains(['\u{1b}', '\r']));

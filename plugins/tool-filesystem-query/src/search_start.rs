@@ -14,7 +14,7 @@ pub struct SearchStartPath {
 
 impl SearchStartPath {
     /// Finds the path. Errors call it `what`: `Root path` or `Path`.
-    pub async fn find(cx: &Reporter, asked: Option<String>, what: &str) -> Result<Self> {
+    pub async fn find_start(cx: &Reporter, asked: Option<String>, what: &str) -> Result<Self> {
         let asked = asked.unwrap_or_default();
         let path = if asked.is_empty() { "." } else { &asked };
         let FileFacts { kind, .. } =
@@ -24,7 +24,7 @@ impl SearchStartPath {
     }
 
     /// Returns a result's path in a form that a call can use.
-    pub fn relative_of(&self, found: &str) -> String {
+    pub fn callable_path(&self, found: &str) -> String {
         join_path(&self.asked, found)
     }
 }
@@ -52,7 +52,7 @@ pub fn rephrase_error(error: Error, what: &str, path: &str) -> Error {
 }
 
 /// Returns true if a pattern starts at the root of a file system, on Unix or Windows.
-pub fn is_absolute(pattern: &str) -> bool {
+pub fn is_absolute_pattern(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     let has_drive = bytes.len() > 2
         && bytes[0].is_ascii_alphabetic()

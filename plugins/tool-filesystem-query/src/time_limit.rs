@@ -28,7 +28,7 @@ impl<'a> SearchTimeLimit<'a> {
     }
 
     /// Waits for the next page.
-    pub async fn next<P: DeserializeOwned>(
+    pub async fn next_page<P: DeserializeOwned>(
         &mut self,
         pages: &mut SearchPages<P>,
     ) -> Result<PageWaitResult<P>> {

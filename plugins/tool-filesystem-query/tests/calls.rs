@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 use tempfile::TempDir;
 
-fn folder(files: &[(&str, &str)]) -> TempDir {
+fn folder_with_files(files: &[(&str, &str)]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -20,14 +20,14 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn host_in(folder: &Path) -> FakeHost {
+fn host_in_folder(folder: &Path) -> FakeHost {
     let working_directory = folder.canonicalize().unwrap().to_str().unwrap().to_owned();
     FakeHost::new(tool_filesystem_query::__jaato::MODULE)
         .with_session(SessionFacts { working_directory, ..SessionFacts::default() })
 }
 
 #[track_caller]
-fn call(host: &FakeHost, tool: &str, arguments: Value) -> Value {
+fn call_tool(host: &FakeHost, tool: &str, arguments: Value) -> Value {
     Value::Object(host.call(tool, arguments).unwrap().content)
 }
 
@@ -51,9 +51,9 @@ const FILES: [(&str, &str); 6] = [
 
 #[test]
 fn grep_groups_matches_by_file_with_exact_totals() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path());
-    let grep = |arguments: Value| call(&host, "grep_content", arguments);
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path());
+    let grep = |arguments: Value| call_tool(&host, "grep_content", arguments);
     let told = grep(json!({ "pattern": "moon", "context_lines": 1 }));
     let expected = json!({
         "matches": [{ "file": "src/a.py", "lines": "1-one\n2:  moon moon\n3-three" }],
@@ -83,13 +83,13 @@ fn grep_groups_matches_by_file_with_exact_totals() {
 
 #[test]
 fn output_mode_lists_or_counts_matching_files() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path());
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path());
     let grep = |mode: &str, offset: u64| {
         let arguments = json!({
             "pattern": "moon", "output_mode": mode, "case_sensitive": false, "offset": offset,
         });
-        call(&host, "grep_content", arguments)
+        call_tool(&host, "grep_content", arguments)
     };
     let files = grep("files_with_matches", 0);
     assert_eq!(files["files"], json!(["src/a.py", "src/b.PY"]));
@@ -100,12 +100,12 @@ fn output_mode_lists_or_counts_matching_files() {
 
 #[test]
 fn literal_text_and_multi_line_matches_are_found() {
-    let folder = folder(&[
+    let folder = folder_with_files(&[
         ("a.py", "x += 1\ncall(x,\n     y)\nend\n"),
         ("b.py", "call(x,\r\n     y)\r\nend"),
     ]);
-    let host = host_in(folder.path());
-    let grep = |arguments: Value| call(&host, "grep_content", arguments);
+    let host = host_in_folder(folder.path());
+    let grep = |arguments: Value| call_tool(&host, "grep_content", arguments);
     let lines = |told: &Value| listed_names(told, "matches", "lines").join(" | ");
     for (arguments, has_note) in [
         (json!({ "pattern": "x += 1" }), true),
@@ -132,15 +132,15 @@ fn literal_text_and_multi_line_matches_are_found() {
 
 #[test]
 fn glob_finds_names_in_subfolders_and_lists_folders() {
-    let folder = folder(&[
+    let folder = folder_with_files(&[
         ("main.rs", ""),
         ("src/f1.rs", ""),
         ("src/deep/f1.rs", ""),
         ("src/[id]/page.tsx", ""),
     ]);
-    let (host, host_folder) = (host_in(folder.path()), folder.path().to_owned());
+    let (host, host_folder) = (host_in_folder(folder.path()), folder.path().to_owned());
     let glob = |arguments: Value| {
-        let told = call(&host, "glob_files", arguments);
+        let told = call_tool(&host, "glob_files", arguments);
         let mut paths: Vec<String> =
             listed_names(&told, "files", "path").into_iter().map(str::to_owned).collect();
         paths.sort();
@@ -173,12 +173,15 @@ fn glob_finds_names_in_subfolders_and_lists_folders() {
     let (paths, note) = glob(json!({ "pattern": "*.tx" }));
     assert!(paths == "caf\u{FFFD}.tx" && note.contains("not UTF-8"), "{paths} {note}");
     for output_mode in ["content", "files_with_matches", "count"] {
-        let found =
-            call(&host, "grep_content", json!({ "pattern": "odd", "output_mode": output_mode }));
+        let found = call_tool(
+            &host,
+            "grep_content",
+            json!({ "pattern": "odd", "output_mode": output_mode }),
+        );
         assert!(found["note"].as_str().unwrap().contains("not UTF-8"), "{found}");
     }
     let page = json!({ "pattern": "**/*.rs", "max_results": 1, "offset": 2 });
-    let page = call(&host, "glob_files", page);
+    let page = call_tool(&host, "glob_files", page);
     assert_eq!(
         (&page["returned"], &page["total"], &page["next_offset"]),
         (&json!(1), &json!(3), &Value::Null)
@@ -187,10 +190,10 @@ fn glob_finds_names_in_subfolders_and_lists_folders() {
 
 #[test]
 fn file_glob_accepts_several_patterns_and_hidden_files_are_opt_in() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path());
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path());
     let files = |arguments: Value| {
-        let told = call(&host, "grep_content", arguments);
+        let told = call_tool(&host, "grep_content", arguments);
         listed_names(&told, "matches", "file").join(" ")
     };
     let any = json!({ "pattern": "MOON", "case_sensitive": false });
@@ -209,21 +212,21 @@ fn file_glob_accepts_several_patterns_and_hidden_files_are_opt_in() {
 
 #[test]
 fn settings_control_exclusions_and_result_limits() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path()).with_config(json!({
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path()).with_config(json!({
         "exclude_patterns": ["src"], "include_patterns": ["build"], "max_results": 1,
         "max_file_size_kb": 1,
     }));
     fs::write(folder.path().join("large.py"), "moon ".repeat(1000)).unwrap();
-    let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
+    let told = call_tool(&host, "grep_content", json!({ "pattern": "moon" }));
     assert_eq!(listed_names(&told, "matches", "file"), ["build/keep.py"]);
     assert_eq!(told["skipped_large"], 1);
-    let found = call(&host, "glob_files", json!({ "pattern": "**/*.py" }));
+    let found = call_tool(&host, "glob_files", json!({ "pattern": "**/*.py" }));
     assert_eq!((&found["total"], &found["returned"]), (&json!(2), &json!(1)));
     let way = "name the folder, or include_ignored unless the user's exclude_patterns name it";
     for (name, excluded) in [("include_hidden", 3), ("include_ignored", 1)] {
         let arguments = json!({ "pattern": "**/*.py", name: true });
-        let left_out = call(&host, "glob_files", arguments)["left_out"].clone();
+        let left_out = call_tool(&host, "glob_files", arguments)["left_out"].clone();
         assert_eq!(left_out["excluded"], excluded, "{left_out}");
         assert!(left_out["to_include"].as_str().unwrap().ends_with(way), "{left_out}");
     }
@@ -231,7 +234,7 @@ fn settings_control_exclusions_and_result_limits() {
 
 #[test]
 fn glob_lists_the_newest_files_first() {
-    let folder = folder(&FILES);
+    let folder = folder_with_files(&FILES);
     let at = |path: &str, seconds: u64| {
         let file = fs::File::options().write(true).open(folder.path().join(path)).unwrap();
         let moment = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
@@ -240,25 +243,25 @@ fn glob_lists_the_newest_files_first() {
     at("src/a.py", 1_000_000_000);
     at("src/b.PY", 1_100_000_000);
     at(".hidden.py", 1);
-    let host = host_in(folder.path());
-    let told = call(&host, "glob_files", json!({ "pattern": "*.{py,PY}", "root": "src" }));
+    let host = host_in_folder(folder.path());
+    let told = call_tool(&host, "glob_files", json!({ "pattern": "*.{py,PY}", "root": "src" }));
     let expected = json!({
         "files": [{ "path": "b.PY" }, { "path": "a.py" }],
         "total": 2, "returned": 2, "truncated": false,
     });
     assert_eq!(told, expected);
     let hidden = json!({ "pattern": "**", "include_hidden": true, "max_results": 2 });
-    let told = call(&host, "glob_files", hidden);
+    let told = call_tool(&host, "glob_files", hidden);
     assert_eq!(listed_names(&told, "files", "path"), ["src/b.PY", "src/a.py"]);
     assert_eq!((&told["total"], &told["truncated"]), (&json!(3), &json!(true)));
-    let none = call(&host, "glob_files", json!({ "pattern": "*.rs" }));
+    let none = call_tool(&host, "glob_files", json!({ "pattern": "*.rs" }));
     assert_eq!((&none["files"], &none["total"]), (&json!([]), &json!(0)));
 }
 
 #[test]
 fn invalid_searches_are_refused_with_a_reason() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path());
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path());
     for (tool, arguments, kind, text) in [
         (
             "glob_files",
@@ -328,13 +331,13 @@ fn invalid_searches_are_refused_with_a_reason() {
 
 #[test]
 fn excluded_files_are_counted_and_can_be_included() {
-    let folder = folder(&FILES);
-    let host = host_in(folder.path());
+    let folder = folder_with_files(&FILES);
+    let host = host_in_folder(folder.path());
     fs::write(folder.path().join(".gitignore"), "src\n").unwrap();
     let find = |more: Value| {
         let mut arguments = json!({ "pattern": "**/*.py" });
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let told = call(&host, "glob_files", arguments);
+        let told = call_tool(&host, "glob_files", arguments);
         (told["total"].as_u64().unwrap(), told["left_out"].clone())
     };
     let left_out = json!({
@@ -347,7 +350,7 @@ fn excluded_files_are_counted_and_can_be_included() {
     let all = json!({ "include_ignored": true, "include_hidden": true });
     assert_eq!(find(all), (5, Value::Null));
     fs::create_dir(folder.path().join(".git")).unwrap();
-    let told = call(&host, "grep_content", json!({ "pattern": "moon" }));
+    let told = call_tool(&host, "grep_content", json!({ "pattern": "moon" }));
     assert_eq!(listed_names(&told, "matches", "file"), ["build/keep.py", "node_modules/x.py"]);
     assert_eq!(told["left_out"]["ignored"], 1);
 }

@@ -75,15 +75,15 @@ impl MemoryFile {
 
     /// Returns the same file with a short wait.
     #[must_use]
-    pub fn for_prompt(&self) -> Self {
+    pub fn with_short_wait(&self) -> Self {
         Self { wait: PROMPT_WAIT, ..self.clone() }
     }
 
     /// Reads the file. A missing file counts as empty.
     ///
     /// # Errors
-    /// The errors of [`MemoryFile::write`].
-    pub fn read<T: Default>(
+    /// The errors of [`MemoryFile::write_in_transaction`].
+    pub fn read_with<T: Default>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
@@ -91,7 +91,7 @@ impl MemoryFile {
         if !self.path.exists() {
             return Ok(T::default());
         }
-        let open = self.open()?;
+        let open = self.open_existing_file()?;
         work(&open.connection).map_err(|error| self.storage_error(&error))
     }
 
@@ -100,8 +100,11 @@ impl MemoryFile {
     /// # Errors
     /// `unavailable` if others use the file for too long, `io` if it is damaged or the disk is
     /// full, `failed` for a file from a newer jaato or another program, or the error of `work`.
-    pub fn write<T>(&self, work: impl FnOnce(&Connection) -> MemoryFileResult<T>) -> Result<T> {
-        let mut open = self.open()?;
+    pub fn write_in_transaction<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> MemoryFileResult<T>,
+    ) -> Result<T> {
+        let mut open = self.open_existing_file()?;
         let told = |error: rusqlite::Error| self.storage_error(&error);
         let transaction = open.connection.transaction_with_behavior(TransactionBehavior::Immediate);
         let transaction = transaction.map_err(told)?;
@@ -116,13 +119,16 @@ impl MemoryFile {
     /// Changes an existing file. Returns false if there is none.
     ///
     /// # Errors
-    /// The errors of [`MemoryFile::write`].
-    pub fn change(&self, work: impl FnOnce(&Connection) -> MemoryFileResult<bool>) -> Result<bool> {
-        if self.path.exists() { self.write(work) } else { Ok(false) }
+    /// The errors of [`MemoryFile::write_in_transaction`].
+    pub fn change_existing(
+        &self,
+        work: impl FnOnce(&Connection) -> MemoryFileResult<bool>,
+    ) -> Result<bool> {
+        if self.path.exists() { self.write_in_transaction(work) } else { Ok(false) }
     }
 
-    fn open(&self) -> Result<OpenMemoryFile> {
-        let lock = self.lock()?;
+    fn open_existing_file(&self) -> Result<OpenMemoryFile> {
+        let lock = self.lock_file()?;
         // SQLite would create a file that others can read. Its journals get the file's mode.
         open_private(&self.path).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot open `{}`: {error}", self.path.display()))
@@ -134,7 +140,7 @@ impl MemoryFile {
                 .map_err(told)?;
         // Programs other than jaato may open the file without its lock.
         connection.busy_timeout(self.wait).map_err(told)?;
-        if self.is_new(&connection)? {
+        if self.is_new_file(&connection)? {
             create_tables(&mut connection).map_err(told)?;
         }
         connection.pragma_update(None, "foreign_keys", true).map_err(told)?;
@@ -142,7 +148,7 @@ impl MemoryFile {
     }
 
     /// Returns true for an empty file. Checks any other file before anything is written to it.
-    fn is_new(&self, connection: &Connection) -> Result<bool> {
+    fn is_new_file(&self, connection: &Connection) -> Result<bool> {
         let number = |sql: &str| {
             connection
                 .query_row(sql, [], |row| row.get::<_, i64>(0))
@@ -170,7 +176,7 @@ impl MemoryFile {
         Ok(false)
     }
 
-    fn lock(&self) -> Result<File> {
+    fn lock_file(&self) -> Result<File> {
         let path = self.path.with_extension("lock");
         let io = |error: std::io::Error| {
             Error::new(ErrorKind::Io, format!("cannot lock `{}`: {error}", path.display()))

@@ -20,7 +20,7 @@ use jaato_plugin_sdk::hooks::{BeforePrompt, Hook, Hooks, PromptAddition};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
-use record::{MATURITY, MemoryScope, NewMemory, checked_tags, quoted};
+use record::{MATURITY, MemoryScope, NewMemory, check_tags, format_tag_list};
 use scopes::{MemoryScopes, ScopesResult};
 
 /// The instructions for the model while one of the tools is active.
@@ -62,13 +62,13 @@ async fn store_memory(
     content: String,
     description: String,
     tags: Vec<String>,
-    #[serde(default = "half")] confidence: f64,
+    #[serde(default = "default_confidence")] confidence: f64,
     #[serde(default)] scope: MemoryScope,
     #[serde(default)] evidence: String,
 ) -> Result<Output> {
-    let new = NewMemory::checked(content, &description, &tags, confidence, evidence)?;
+    let new = NewMemory::from_model(content, &description, &tags, confidence, evidence)?;
     let scopes = Arc::clone(&cx.state().0);
-    let stored = move |_: &Reporter| scopes.store(scope, &new).map(|id| (id, new));
+    let stored = move |_: &Reporter| scopes.store_memory(scope, &new).map(|id| (id, new));
     let (id, new) = cx.blocking(stored).await??;
     Ok(Output::json(json!({
         "status": "success",
@@ -77,7 +77,7 @@ async fn store_memory(
         "tags": new.tags,
         "maturity": MATURITY,
         "confidence": new.confidence,
-        "scope": scope.name(),
+        "scope": scope.scope_name(),
     })))
 }
 
@@ -102,21 +102,21 @@ async fn store_memory(
 async fn retrieve_memories(
     cx: &Cx<Memories>,
     tags: Vec<String>,
-    #[serde(default = "three")] limit: u32,
+    #[serde(default = "default_limit")] limit: u32,
 ) -> Result<Output> {
-    let wanted = checked_tags(&tags)?;
+    let wanted = check_tags(&tags)?;
     let scopes = Arc::clone(&cx.state().0);
     let count = limit.clamp(1, RETRIEVED_MAX);
-    let work = move |_: &Reporter| scopes.retrieve(&wanted, count);
+    let work = move |_: &Reporter| scopes.retrieve_memories(&wanted, count);
     let ScopesResult { found, failed } = cx.blocking(work).await??;
     let told = if found.is_empty() {
-        let message = format!("No memories found for tags: {}", quoted(&tags));
+        let message = format!("No memories found for tags: {}", format_tag_list(&tags));
         json!({ "status": "no_results", "message": message })
     } else {
         let memories: Vec<Value> = found.iter().map(|(scope, it)| it.to_json(*scope)).collect();
         json!({ "status": "success", "count": memories.len(), "memories": memories })
     };
-    Ok(with_warnings(told, &failed))
+    Ok(output_with_warnings(told, &failed))
 }
 
 /// List the tags of all memories.
@@ -133,14 +133,14 @@ async fn retrieve_memories(
 async fn list_memory_tags(cx: &Cx<Memories>) -> Result<Output> {
     let scopes = Arc::clone(&cx.state().0);
     let ScopesResult { found: (memories, tags), failed } =
-        cx.blocking(move |_| scopes.tags()).await??;
+        cx.blocking(move |_| scopes.count_tags()).await??;
     let told = json!({
         "status": "success",
         "count": tags.len(),
         "tags": tags,
         "memory_count": memories,
     });
-    Ok(with_warnings(told, &failed))
+    Ok(output_with_warnings(told, &failed))
 }
 
 /// The memories that a session can access. They are all in files, so an instance has no state.
@@ -148,7 +148,7 @@ pub struct Memories(Arc<MemoryScopes>);
 
 impl State for Memories {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self(Arc::new(MemoryScopes::open(home).await)))
+        Ok(Self(Arc::new(MemoryScopes::open_scopes(home).await)))
     }
 
     fn describe(description: &mut Description) {
@@ -157,7 +157,7 @@ impl State for Memories {
         description.only_with_files = ["{store}", "{workspace_store}"]
             .map(|folder| format!("{folder}/{}", file::FILE_NAME))
             .to_vec();
-        description.commands = vec![user_commands::command()];
+        description.commands = vec![user_commands::memory_command_spec()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
@@ -166,7 +166,8 @@ impl State for Memories {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         let scopes = Arc::clone(&cx.state().0);
-        let text = cx.blocking(move |_| user_commands::answer(&scopes, &arguments)).await??;
+        let text =
+            cx.blocking(move |_| user_commands::run_memory_command(&scopes, &arguments)).await??;
         Ok(Output::text(text))
     }
 }
@@ -178,13 +179,13 @@ impl Hooks for Memories {
 
     async fn before_prompt(cx: &Cx<Self>, asked: BeforePrompt) -> Result<PromptAddition> {
         let scopes = Arc::clone(&cx.state().0);
-        let text = cx.blocking(move |_| scopes.titles(&asked.prompt)).await??;
+        let text = cx.blocking(move |_| scopes.relevant_titles(&asked.prompt)).await??;
         Ok(PromptAddition::text(text))
     }
 }
 
 /// Adds warnings about files that cannot be used.
-fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
+fn output_with_warnings(mut told: Value, failed: &[Error]) -> Output {
     if !failed.is_empty() {
         let warnings: Vec<&str> = failed.iter().map(|error| error.message.as_str()).collect();
         told["warnings"] = json!(warnings);
@@ -192,11 +193,11 @@ fn with_warnings(mut told: Value, failed: &[Error]) -> Output {
     Output::json(told)
 }
 
-fn half() -> f64 {
+fn default_confidence() -> f64 {
     0.5
 }
 
-fn three() -> u32 {
+fn default_limit() -> u32 {
     3
 }
 

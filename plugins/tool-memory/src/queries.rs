@@ -36,7 +36,7 @@ pub struct MemoryMatch {
 }
 
 /// Stores a memory and returns its id.
-pub fn add(file: &Connection, new: &NewMemory) -> MemoryFileResult<String> {
+pub fn insert_memory(file: &Connection, new: &NewMemory) -> MemoryFileResult<String> {
     let count: u32 = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     if count >= MEMORIES_MAX {
         let error = Error::new(
@@ -55,7 +55,7 @@ pub fn add(file: &Connection, new: &NewMemory) -> MemoryFileResult<String> {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let mut insert = file.prepare(insert)?;
     for _ in 0..IDS_TRIED {
-        let id = new_id(now);
+        let id = new_memory_id(now);
         let row =
             params![id, new.content, new.description, tags, new.confidence, new.evidence, stored];
         if insert.execute(row)? == 0 {
@@ -66,14 +66,17 @@ pub fn add(file: &Connection, new: &NewMemory) -> MemoryFileResult<String> {
             let sql = "INSERT OR IGNORE INTO memory_tag (folded, number) VALUES (?1, ?2)";
             file.execute(sql, params![fold_tag(tag), number])?;
         }
-        index(file, number)?;
+        index_memory(file, number)?;
         return Ok(id);
     }
     Err(MemoryFileError::Told(Error::failed("cannot find a free id")))
 }
 
 /// Finds memories, ordered by shared tags, then by matching words, then newest first.
-pub fn find(file: &Connection, wanted: &MemoryQuery) -> rusqlite::Result<Vec<MemoryMatch>> {
+pub fn find_memories(
+    file: &Connection,
+    wanted: &MemoryQuery,
+) -> rusqlite::Result<Vec<MemoryMatch>> {
     // `bm25` works only in the query of the index. Without `MATERIALIZED`, SQLite would move it.
     let sql = format!(
         "WITH shared(number, tags) AS MATERIALIZED (
@@ -89,7 +92,7 @@ pub fn find(file: &Connection, wanted: &MemoryQuery) -> rusqlite::Result<Vec<Mem
     );
     let tags = to_string(&wanted.tags).unwrap_or_default();
     let found = |row: &Row<'_>| {
-        Ok(MemoryMatch { memory: memory(row)?, shared: row.get(8)?, rank: row.get(9)? })
+        Ok(MemoryMatch { memory: memory_from_row(row)?, shared: row.get(8)?, rank: row.get(9)? })
     };
     let mut search = file.prepare(&sql)?;
     let rows = search.query_map(params![tags, wanted.query, wanted.count], found)?;
@@ -97,7 +100,7 @@ pub fn find(file: &Connection, wanted: &MemoryQuery) -> rusqlite::Result<Vec<Mem
 }
 
 /// Counts that a model received these memories.
-pub fn count_use(file: &Connection, ids: &[String]) -> MemoryFileResult<()> {
+pub fn count_memory_uses(file: &Connection, ids: &[String]) -> MemoryFileResult<()> {
     let sql = "UPDATE memory SET usage_count = usage_count + 1, last_accessed = ?2 WHERE id = ?1";
     let mut update = file.prepare(sql)?;
     let now = format_time(jiff::Timestamp::now());
@@ -108,41 +111,44 @@ pub fn count_use(file: &Connection, ids: &[String]) -> MemoryFileResult<()> {
 }
 
 /// Returns all tags in normalized form, with their numbers of memories.
-pub fn tags(file: &Connection) -> rusqlite::Result<Vec<(String, u32)>> {
+pub fn list_tags(file: &Connection) -> rusqlite::Result<Vec<(String, u32)>> {
     let sql = "SELECT folded, count(*) FROM memory_tag GROUP BY folded ORDER BY folded";
     file.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// Returns the number of memories and the newest ones.
-pub fn list(file: &Connection, count: u32) -> rusqlite::Result<(u32, Vec<MemoryRecord>)> {
+pub fn newest_memories(
+    file: &Connection,
+    count: u32,
+) -> rusqlite::Result<(u32, Vec<MemoryRecord>)> {
     let total = file.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
     let sql = format!("SELECT {COLUMNS} FROM memory ORDER BY number DESC LIMIT ?1");
     let newest: rusqlite::Result<Vec<MemoryRecord>> =
-        file.prepare(&sql)?.query_map([count], memory)?.collect();
+        file.prepare(&sql)?.query_map([count], memory_from_row)?.collect();
     Ok((total, newest?))
 }
 
 /// Removes a memory. Returns false if no memory has the id.
-pub fn remove(file: &Connection, id: &str) -> MemoryFileResult<bool> {
-    let Some(number) = number_of(file, id)? else { return Ok(false) };
+pub fn delete_memory(file: &Connection, id: &str) -> MemoryFileResult<bool> {
+    let Some(number) = memory_number(file, id)? else { return Ok(false) };
     file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
     file.execute("DELETE FROM memory WHERE number = ?1", [number])?;
     Ok(true)
 }
 
 /// Replaces the content of a memory. Returns false if no memory has the id.
-pub fn edit(file: &Connection, id: &str, content: &str) -> MemoryFileResult<bool> {
-    let Some(number) = number_of(file, id)? else { return Ok(false) };
+pub fn replace_content(file: &Connection, id: &str, content: &str) -> MemoryFileResult<bool> {
+    let Some(number) = memory_number(file, id)? else { return Ok(false) };
     file.execute("UPDATE memory SET content = ?2 WHERE number = ?1", params![number, content])?;
     file.execute("DELETE FROM memory_words WHERE rowid = ?1", [number])?;
-    index(file, number)?;
+    index_memory(file, number)?;
     Ok(true)
 }
 
 const COLUMNS: &str =
     "id, content, description, memory.tags, confidence, evidence, stored, usage_count";
 
-fn memory(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
+fn memory_from_row(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
     let tags: String = row.get(3)?;
     Ok(MemoryRecord {
         id: row.get(0)?,
@@ -156,14 +162,14 @@ fn memory(row: &Row<'_>) -> rusqlite::Result<MemoryRecord> {
     })
 }
 
-fn index(file: &Connection, number: i64) -> rusqlite::Result<()> {
+fn index_memory(file: &Connection, number: i64) -> rusqlite::Result<()> {
     let sql = "INSERT INTO memory_words(rowid, description, tags, content)
         SELECT number, description, (SELECT group_concat(value, ' ') FROM json_each(tags)), content
         FROM memory WHERE number = ?1";
     file.execute(sql, [number]).map(|_| ())
 }
 
-fn number_of(file: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
+fn memory_number(file: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
     let mut rows = file.prepare("SELECT number FROM memory WHERE id = ?1")?;
     let mut rows = rows.query([id])?;
     rows.next()?.map(|row| row.get(0)).transpose()
@@ -175,7 +181,7 @@ fn format_time(time: jiff::Timestamp) -> String {
 }
 
 /// Returns an id that no other memory has. Two processes may store at the same moment.
-fn new_id(now: jiff::Timestamp) -> String {
+fn new_memory_id(now: jiff::Timestamp) -> String {
     let random: String = (0..8).map(|_| fastrand::alphanumeric().to_ascii_lowercase()).collect();
     format!("mem_{}_{random}", now.strftime("%Y%m%d_%H%M%S"))
 }

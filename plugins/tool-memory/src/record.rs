@@ -35,7 +35,7 @@ impl MemoryScope {
     pub const ALL: [Self; 2] = [Self::Project, Self::Universal];
 
     /// Returns the name that models and users see.
-    pub fn name(self) -> &'static str {
+    pub fn scope_name(self) -> &'static str {
         match self {
             Self::Project => "project",
             Self::Universal => "universal",
@@ -72,7 +72,7 @@ impl NewMemory {
     ///
     /// # Errors
     /// `invalid_arguments` for a text that is empty or too long, or if no tag is left.
-    pub fn checked(
+    pub fn from_model(
         content: String,
         description: &str,
         tags: &[String],
@@ -85,7 +85,7 @@ impl NewMemory {
         if !evidence.is_empty() {
             check_text("evidence", &evidence, EVIDENCE_BYTES_MAX)?;
         }
-        let tags = checked_tags(tags)?;
+        let tags = check_tags(tags)?;
         Ok(Self { content, description, tags, confidence: confidence.clamp(0.0, 1.0), evidence })
     }
 }
@@ -102,7 +102,7 @@ impl MemoryRecord {
             "usage_count": self.usage_count,
             "maturity": MATURITY,
             "confidence": self.confidence,
-            "scope": scope.name(),
+            "scope": scope.scope_name(),
         });
         if !self.evidence.is_empty() {
             told["evidence"] = json!(self.evidence);
@@ -134,7 +134,7 @@ pub fn check_text(name: &str, text: &str, bytes_max: usize) -> Result<()> {
 ///
 /// # Errors
 /// `invalid_arguments` if none is left, there are too many, or one is too long.
-pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
+pub fn check_tags(given: &[String]) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::new();
     if given.len() > TAGS_MAX {
         return Err(invalid_record_error(format!(
@@ -156,7 +156,7 @@ pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
     if tags.is_empty() {
         let text = format!(
             "All tags were rejected — each tag must be a meaningful word or phrase (at least 2 characters). Received: {}",
-            quoted(given)
+            format_tag_list(given)
         );
         return Err(invalid_record_error(text));
     }
@@ -164,7 +164,7 @@ pub fn checked_tags(given: &[String]) -> Result<Vec<String>> {
 }
 
 /// Formats a list of tags as in the original plugin: `['a', 'b']`.
-pub fn quoted(tags: &[String]) -> String {
+pub fn format_tag_list(tags: &[String]) -> String {
     let quoted: Vec<String> = tags.iter().map(|tag| format!("'{tag}'")).collect();
     format!("[{}]", quoted.join(", "))
 }

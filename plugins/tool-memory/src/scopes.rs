@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::text::{truncate_bytes, truncate_chars};
 use crate::file::MemoryFile;
 use crate::queries::{self, MemoryMatch, MemoryQuery};
 use crate::record::{MemoryRecord, MemoryScope, NewMemory};
-use crate::search_terms::{any_word_query, fold_tag, words, words_of_prompt};
+use crate::search_terms::{any_word_query, fold_tag, tag_and_subject_words, unique_words};
 
 /// The maximum number of memories listed before a prompt.
 const TITLES_MAX: u32 = 5;
@@ -35,7 +35,7 @@ pub struct ScopesResult<T> {
 
 impl MemoryScopes {
     /// Asks the host for the folders.
-    pub async fn open(home: &Home) -> Self {
+    pub async fn open_scopes(home: &Home) -> Self {
         let named = |folder: Result<String>| folder.map(|it| MemoryFile::new(Path::new(&it)));
         Self {
             project: named(home.store().of_workspace().folder().await),
@@ -47,25 +47,25 @@ impl MemoryScopes {
     ///
     /// # Errors
     /// An error if the scope's file cannot be written or is full.
-    pub fn store(&self, scope: MemoryScope, new: &NewMemory) -> Result<String> {
-        self.file(scope)?.write(|file| queries::add(file, new))
+    pub fn store_memory(&self, scope: MemoryScope, new: &NewMemory) -> Result<String> {
+        self.scope_file(scope)?.write_in_transaction(|file| queries::insert_memory(file, new))
     }
 
     /// Finds memories by tags and words, and counts their use.
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn retrieve(
+    pub fn retrieve_memories(
         &self,
         tags: &[String],
         count: u32,
     ) -> Result<ScopesResult<Vec<(MemoryScope, MemoryRecord)>>> {
         let wanted = MemoryQuery {
             tags: tags.iter().map(|tag| fold_tag(tag)).collect(),
-            query: any_word_query(&words(&tags.join(" "))),
+            query: any_word_query(&unique_words(&tags.join(" "))),
             count,
         };
-        let ScopesResult { found, mut failed } = self.find(&wanted, MemoryFile::clone)?;
+        let ScopesResult { found, mut failed } = self.find_in_scopes(&wanted, MemoryFile::clone)?;
         for scope in MemoryScope::ALL {
             let of_scope = found.iter().filter(|(of, _)| *of == scope);
             let ids: Vec<String> = of_scope.map(|(_, found)| found.memory.id.clone()).collect();
@@ -73,7 +73,9 @@ impl MemoryScopes {
                 continue;
             }
             // Return the memories even if their use cannot be counted, for example on a full disk.
-            let counted = self.file(scope)?.write(|file| queries::count_use(file, &ids));
+            let counted = self
+                .scope_file(scope)?
+                .write_in_transaction(|file| queries::count_memory_uses(file, &ids));
             failed.extend(counted.err());
         }
         let used = |(scope, found): (MemoryScope, MemoryMatch)| {
@@ -88,8 +90,8 @@ impl MemoryScopes {
     ///
     /// # Errors
     /// An error if nothing is found and a file cannot be read.
-    pub fn titles(&self, prompt: &str) -> Result<String> {
-        let (tags, telling) = words_of_prompt(prompt);
+    pub fn relevant_titles(&self, prompt: &str) -> Result<String> {
+        let (tags, telling) = tag_and_subject_words(prompt);
         let query = match telling.is_empty() {
             true => any_word_query(&[]),
             // A content has many words, so one of them would nearly always match.
@@ -97,7 +99,7 @@ impl MemoryScopes {
         };
         let wanted = MemoryQuery { tags, query, count: TITLES_MAX };
         let is_busy = |error: &Error| error.kind == ErrorKind::Unavailable;
-        let found = match self.find(&wanted, MemoryFile::for_prompt) {
+        let found = match self.find_in_scopes(&wanted, MemoryFile::with_short_wait) {
             Ok(ScopesResult { found, failed }) if found.is_empty() => {
                 // If there is nothing else to show, the user sees the error.
                 let worst = failed.into_iter().find(|error| !is_busy(error));
@@ -123,9 +125,9 @@ impl MemoryScopes {
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn tags(&self) -> Result<ScopesResult<(u32, Vec<String>)>> {
-        let ScopesResult { found, failed } = self.gather(MemoryFile::clone, |file| {
-            Ok((queries::list(file, 0)?.0, queries::tags(file)?))
+    pub fn count_tags(&self) -> Result<ScopesResult<(u32, Vec<String>)>> {
+        let ScopesResult { found, failed } = self.read_both_scopes(MemoryFile::clone, |file| {
+            Ok((queries::newest_memories(file, 0)?.0, queries::list_tags(file)?))
         })?;
         let count = found.iter().map(|(_, (count, _))| count).sum();
         let mut tags: Vec<String> =
@@ -139,34 +141,37 @@ impl MemoryScopes {
     ///
     /// # Errors
     /// An error if neither file can be read.
-    pub fn list(&self, count: u32) -> Result<ScopesResult<Vec<ScopeSummary>>> {
-        self.gather(MemoryFile::clone, |file| queries::list(file, count))
+    pub fn list_scopes(&self, count: u32) -> Result<ScopesResult<Vec<ScopeSummary>>> {
+        self.read_both_scopes(MemoryFile::clone, |file| queries::newest_memories(file, count))
     }
 
     /// Removes a memory from its scope.
     ///
     /// # Errors
     /// `not_found`, or `io` if the memory file cannot be read or written.
-    pub fn remove(&self, id: &str) -> Result<MemoryScope> {
-        self.change(id, queries::remove)
+    pub fn remove_memory(&self, id: &str) -> Result<MemoryScope> {
+        self.change_memory(id, queries::delete_memory)
     }
 
     /// Replaces the content of a memory.
     ///
     /// # Errors
     /// `not_found`, or the errors of the files.
-    pub fn edit(&self, id: &str, content: &str) -> Result<MemoryScope> {
-        self.change(id, |file, id| queries::edit(file, id, content))
+    pub fn edit_memory(&self, id: &str, content: &str) -> Result<MemoryScope> {
+        self.change_memory(id, |file, id| queries::replace_content(file, id, content))
     }
 
-    fn change(
+    fn change_memory(
         &self,
         id: &str,
         change: impl Fn(&rusqlite::Connection, &str) -> crate::file::MemoryFileResult<bool>,
     ) -> Result<MemoryScope> {
         let mut failed = None;
         for scope in MemoryScope::ALL {
-            match self.file(scope).and_then(|file| file.change(|file| change(file, id))) {
+            match self
+                .scope_file(scope)
+                .and_then(|file| file.change_existing(|file| change(file, id)))
+            {
                 Ok(true) => return Ok(scope),
                 Ok(false) => {}
                 Err(error) => failed = Some(error),
@@ -177,13 +182,13 @@ impl MemoryScopes {
         Err(failed.unwrap_or_else(|| none().with_hint("`memory list` shows all ids")))
     }
 
-    fn find(
+    fn find_in_scopes(
         &self,
         wanted: &MemoryQuery,
         with: impl Fn(&MemoryFile) -> MemoryFile,
     ) -> Result<ScopesResult<Vec<(MemoryScope, MemoryMatch)>>> {
         let ScopesResult { found, failed } =
-            self.gather(with, |file| queries::find(file, wanted))?;
+            self.read_both_scopes(with, |file| queries::find_memories(file, wanted))?;
         let one = |(scope, found): (MemoryScope, Vec<MemoryMatch>)| {
             found.into_iter().map(move |it| (scope, it))
         };
@@ -198,14 +203,14 @@ impl MemoryScopes {
     }
 
     /// Reads both files. An unreadable file does not hide the other one.
-    fn gather<T: Default>(
+    fn read_both_scopes<T: Default>(
         &self,
         with: impl Fn(&MemoryFile) -> MemoryFile,
         work: impl Fn(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<ScopesResult<Vec<(MemoryScope, T)>>> {
         let (mut found, mut failed) = (Vec::new(), Vec::new());
         for scope in MemoryScope::ALL {
-            match self.file(scope).and_then(|file| with(file).read(&work)) {
+            match self.scope_file(scope).and_then(|file| with(file).read_with(&work)) {
                 Ok(read) => found.push((scope, read)),
                 Err(error) => failed.push(error),
             }
@@ -218,7 +223,7 @@ impl MemoryScopes {
         Ok(ScopesResult { found, failed })
     }
 
-    fn file(&self, scope: MemoryScope) -> Result<&MemoryFile> {
+    fn scope_file(&self, scope: MemoryScope) -> Result<&MemoryFile> {
         let file = match scope {
             MemoryScope::Project => &self.project,
             MemoryScope::Universal => &self.universal,

@@ -31,7 +31,7 @@ pub fn fold_tag(tag: &str) -> String {
 }
 
 /// Returns the unique words of a text in lower case.
-pub fn words(text: &str) -> Vec<String> {
+pub fn unique_words(text: &str) -> Vec<String> {
     let mut seen = BTreeSet::new();
     text.split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -42,7 +42,7 @@ pub fn words(text: &str) -> Vec<String> {
 }
 
 /// Returns the words of a prompt that may be tags, and those of them that show its subject.
-pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
+pub fn tag_and_subject_words(prompt: &str) -> (Vec<String>, Vec<String>) {
     let tells = |word: &String| !STOP_WORDS.contains(&word.as_str());
     // Remove stop words before the limit applies. Otherwise a long sentence would hide its own
     // subject.
@@ -50,7 +50,7 @@ pub fn words_of_prompt(prompt: &str) -> (Vec<String>, Vec<String>) {
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| tells(&word.to_lowercase()))
         .collect();
-    let all = words(&kept.join(" "));
+    let all = unique_words(&kept.join(" "));
     let long = |word: &&String| word.chars().count() >= PROMPT_WORD_CHARS_MIN;
     let telling = all.iter().filter(long).cloned().collect();
     (all, telling)
@@ -81,22 +81,23 @@ mod tests {
 
     #[test]
     fn prompt_words_may_be_tags_and_long_ones_are_search_terms() {
-        let (all, telling) = words_of_prompt("Please fix the CI: the Release, the release fails");
+        let (all, telling) =
+            tag_and_subject_words("Please fix the CI: the Release, the release fails");
         assert_eq!(all, ["fix", "the", "ci", "release", "fails"]);
         assert_eq!(telling, ["release", "fails"]);
         let long = format!("{} moon", "this that ".repeat(100));
-        assert_eq!(words_of_prompt(&long).1, ["moon"]);
-        assert!(words_of_prompt(&"ö".repeat(PROMPT_BYTES_MAX)).1.len() == 1);
+        assert_eq!(tag_and_subject_words(&long).1, ["moon"]);
+        assert!(tag_and_subject_words(&"ö".repeat(PROMPT_BYTES_MAX)).1.len() == 1);
     }
 
     #[test]
     fn full_text_query_contains_only_quoted_words() {
         assert_eq!(
-            any_word_query(&words("NEAR(\"x\" OR) release*")),
+            any_word_query(&unique_words("NEAR(\"x\" OR) release*")),
             "\"near\"* OR \"x\" OR \"or\" OR \"release\"*"
         );
         assert_eq!(any_word_query(&[]), "\"\"");
         let many: Vec<String> = (0..1000).map(|number| format!("w{number}")).collect();
-        assert_eq!(words(&many.join(" ")).len(), WORDS_MAX);
+        assert_eq!(unique_words(&many.join(" ")).len(), WORDS_MAX);
     }
 }

@@ -20,7 +20,7 @@ A model keeps memories with store_memory and reads them with retrieve_memories. 
 `project` are known in this workspace, those of `universal` everywhere.";
 
 /// Returns the command's spec.
-pub fn command() -> CommandSpec {
+pub fn memory_command_spec() -> CommandSpec {
     CommandSpec {
         name: NAME.to_owned(),
         description: "Shows, changes or removes what is remembered: memory remove ID".to_owned(),
@@ -45,7 +45,7 @@ pub fn command() -> CommandSpec {
 ///
 /// # Errors
 /// An error if no memory has the id, or the files cannot be used.
-pub fn answer(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
+pub fn run_memory_command(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
     let given = |name: &str| arguments[name].as_str().map(str::trim).filter(|it| !it.is_empty());
     let required = |name: &str| {
         let text = format!("`{name}` is missing");
@@ -55,14 +55,14 @@ pub fn answer(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
     match given("action").unwrap_or("list") {
         "remove" => {
             let id = required("id")?;
-            let scope = scopes.remove(id)?;
-            Ok(format!("removed {id} ({})", scope.name()))
+            let scope = scopes.remove_memory(id)?;
+            Ok(format!("removed {id} ({})", scope.scope_name()))
         }
         "edit" => {
             let (id, text) = (required("id")?, required("text")?);
             check_text("text", text, CONTENT_BYTES_MAX)?;
-            let scope = scopes.edit(id, text)?;
-            Ok(format!("changed {id} ({})", scope.name()))
+            let scope = scopes.edit_memory(id, text)?;
+            Ok(format!("changed {id} ({})", scope.scope_name()))
         }
         "help" => Ok(HELP.to_owned()),
         _ => list_memories(scopes),
@@ -70,7 +70,7 @@ pub fn answer(scopes: &MemoryScopes, arguments: &Value) -> Result<String> {
 }
 
 fn list_memories(scopes: &MemoryScopes) -> Result<String> {
-    let ScopesResult { found, failed } = scopes.list(LISTED_MAX)?;
+    let ScopesResult { found, failed } = scopes.list_scopes(LISTED_MAX)?;
     let mut lines: Vec<String> = failed.into_iter().map(|error| error.message).collect();
     for (scope, (total, newest)) in found {
         if total == 0 {
@@ -81,7 +81,7 @@ fn list_memories(scopes: &MemoryScopes) -> Result<String> {
             MemoryScope::Universal => "of all workspaces:",
         };
         lines.push(heading.to_owned());
-        lines.extend(newest.iter().map(line));
+        lines.extend(newest.iter().map(format_memory_line));
         if total > LISTED_MAX {
             lines.push(format!("  … and {} older ones", total - LISTED_MAX));
         }
@@ -89,7 +89,7 @@ fn list_memories(scopes: &MemoryScopes) -> Result<String> {
     Ok(if lines.is_empty() { "no memories".to_owned() } else { lines.join("\n") })
 }
 
-fn line(memory: &MemoryRecord) -> String {
+fn format_memory_line(memory: &MemoryRecord) -> String {
     let used = match memory.usage_count {
         0 => String::new(),
         count => format!(", used {count} times"),

@@ -38,7 +38,9 @@ impl Tool for ViewImage {
         }
         let facts = cx.files().stat(&path).await?;
         let (media_type, bytes) = match facts.kind {
-            FileKind::File if facts.size > BYTES_MAX => return Err(too_large(&path, facts.size)),
+            FileKind::File if facts.size > BYTES_MAX => {
+                return Err(image_too_large_error(&path, facts.size));
+            }
             FileKind::File => read_image(cx, &path).await?,
             FileKind::Folder => return Err(not_an_image_error(&path, "it is a folder")),
             FileKind::Link | FileKind::Other => {
@@ -77,7 +79,7 @@ async fn read_image(cx: &Cx, path: &str) -> Result<(&'static str, Vec<u8>)> {
         bytes.extend(piece);
         // The file may grow during the read.
         if bytes.len() as u64 > BYTES_MAX {
-            return Err(too_large(path, bytes.len() as u64));
+            return Err(image_too_large_error(path, bytes.len() as u64));
         }
         if let (true, Some(media_type)) = (is_last, media_type) {
             return Ok((media_type, bytes));
@@ -89,7 +91,7 @@ fn not_an_image_error(path: &str, why: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("`{path}` is not an image: {why}"))
 }
 
-fn too_large(path: &str, bytes: u64) -> Error {
+fn image_too_large_error(path: &str, bytes: u64) -> Error {
     // One decimal of a megabyte is precise enough for users.
     #[expect(clippy::cast_precision_loss, reason = "it is shown with one decimal")]
     let megabytes = bytes as f64 / (1024.0 * 1024.0);

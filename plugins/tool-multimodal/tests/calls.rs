@@ -33,7 +33,7 @@ fn session_at(folder: &Path) -> SessionFacts {
     SessionFacts { working_directory, ..SessionFacts::default() }
 }
 
-fn view(folder: &TempDir, path: &str) -> Result<Output, Error> {
+fn view_image(folder: &TempDir, path: &str) -> Result<Output, Error> {
     let host =
         FakeHost::new(tool_multimodal::__jaato::MODULE).with_session(session_at(folder.path()));
     host.call("viewImage", json!({ "path": path }))
@@ -44,7 +44,7 @@ fn image_is_attached_under_its_name_with_any_extension() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("a")).unwrap();
     fs::write(folder.path().join("a/moon.txt"), PNG).unwrap();
-    let output = view(&folder, "a/moon.txt").unwrap();
+    let output = view_image(&folder, "a/moon.txt").unwrap();
     let told =
         json!({ "path": "a/moon.txt", "type": "image/png", "size": 29, "width": 2, "height": 3 });
     assert_eq!(json!(output.content), told);
@@ -59,10 +59,10 @@ fn image_larger_than_ten_megabytes_is_refused() {
     let mut image = PNG.to_vec();
     image.resize(10 * MEGABYTES, 0);
     fs::write(&path, &image).unwrap();
-    assert_eq!(view(&folder, "large.png").unwrap().content["size"], json!(10 * MEGABYTES));
+    assert_eq!(view_image(&folder, "large.png").unwrap().content["size"], json!(10 * MEGABYTES));
     image.push(0);
     fs::write(&path, &image).unwrap();
-    let error = view(&folder, "large.png").unwrap_err();
+    let error = view_image(&folder, "large.png").unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert_eq!(error.message, "`large.png` is too large: 10.0 MB > 10 MB");
 }
@@ -74,10 +74,10 @@ fn file_that_is_not_an_image_is_refused_with_the_reason() {
     fs::write(folder.path().join("empty.png"), "").unwrap();
     let of_file = "its content is not PNG, JPEG, GIF or WebP";
     for (path, why) in [("words.png", of_file), ("empty.png", of_file), (".", "it is a folder")] {
-        let error = view(&folder, path).unwrap_err();
+        let error = view_image(&folder, path).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{path}");
         assert_eq!(error.message, format!("`{path}` is not an image: {why}"));
     }
-    assert_eq!(view(&folder, "none.png").unwrap_err().kind, ErrorKind::NotFound);
-    assert_eq!(view(&folder, "").unwrap_err().message, "`path` is required");
+    assert_eq!(view_image(&folder, "none.png").unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(view_image(&folder, "").unwrap_err().message, "`path` is required");
 }

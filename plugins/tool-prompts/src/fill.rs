@@ -57,14 +57,18 @@ enum PromptPiece<'a> {
 ///
 /// # Errors
 /// An error of one line if the arguments or the filled text are too long.
-pub fn fill(body: &str, arguments: &str, syntax: PlaceholderSyntax) -> Result<String, String> {
+pub fn fill_placeholders(
+    body: &str,
+    arguments: &str,
+    syntax: PlaceholderSyntax,
+) -> Result<String, String> {
     let arguments = arguments.trim();
     let has = arguments.len();
     if has > ARGUMENTS_BYTES_MAX {
         return Err(format!("the arguments have {has} bytes, the limit is {ARGUMENTS_BYTES_MAX}"));
     }
     let pieces = split_placeholders(body, syntax);
-    let given = PromptArguments::read(&pieces, arguments);
+    let given = PromptArguments::parse_arguments(&pieces, arguments);
     let mut filled = String::with_capacity(body.len() + has);
     for piece in &pieces {
         let text = match piece {
@@ -110,7 +114,7 @@ fn preparation_instructions(body: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Describes the arguments for the user: `NAME… WORDS`, or empty if the prompt takes none.
-pub fn usage(body: &str, syntax: PlaceholderSyntax) -> String {
+pub fn format_usage(body: &str, syntax: PlaceholderSyntax) -> String {
     let mut words: Vec<String> = Vec::new();
     for piece in split_placeholders(body, syntax) {
         let word = match piece {
@@ -134,7 +138,7 @@ struct PromptArguments<'a> {
 }
 
 impl<'a> PromptArguments<'a> {
-    fn read(pieces: &[PromptPiece<'a>], arguments: &str) -> Self {
+    fn parse_arguments(pieces: &[PromptPiece<'a>], arguments: &str) -> Self {
         let blanks = || arguments.split_whitespace().map(str::to_owned).collect();
         // An unclosed quote, as in `don't`, is an ordinary character.
         let all: Vec<String> = shlex::split(arguments).unwrap_or_else(blanks);
@@ -179,7 +183,7 @@ fn split_placeholders(body: &str, syntax: PlaceholderSyntax) -> Vec<PromptPiece<
     let (mut pieces, mut rest, mut plain) = (Vec::new(), body, 0);
     while plain < rest.len() {
         let Some(at) = rest[plain..].find(['{', '$']).map(|at| plain + at) else { break };
-        match placeholder(&rest[at..], syntax) {
+        match parse_placeholder(&rest[at..], syntax) {
             Some((piece, length)) => {
                 pieces.push(PromptPiece::Text(&rest[..at]));
                 pieces.push(piece);
@@ -194,7 +198,7 @@ fn split_placeholders(body: &str, syntax: PlaceholderSyntax) -> Vec<PromptPiece<
 }
 
 /// Parses the placeholder at the start of a text, and returns it with its length.
-fn placeholder(text: &str, syntax: PlaceholderSyntax) -> Option<(PromptPiece<'_>, usize)> {
+fn parse_placeholder(text: &str, syntax: PlaceholderSyntax) -> Option<(PromptPiece<'_>, usize)> {
     if let (Some(rest), PlaceholderSyntax::Claude) = (text.strip_prefix('$'), syntax) {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         if let Some(number) = rest[..digits].parse().ok().filter(|number| (1..100).contains(number))
@@ -230,21 +234,22 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(body: &str, arguments: &str, expected: &str) {
-        assert_eq!(fill(body, arguments, PlaceholderSyntax::Own).unwrap(), expected);
+    fn check_filled(body: &str, arguments: &str, expected: &str) {
+        assert_eq!(fill_placeholders(body, arguments, PlaceholderSyntax::Own).unwrap(), expected);
     }
 
     #[test]
     fn named_placeholder_takes_a_word_next_to_all_arguments() {
         let body = "Review {{path}} as {{who:a friend}}. What matters most: $ARGUMENTS";
         let expected = "Review src/main.rs as a friend. What matters most: src/main.rs";
-        check(body, "src/main.rs", expected);
+        check_filled(body, "src/main.rs", expected);
     }
 
     #[test]
     fn commands_of_claude_have_their_own_placeholders() {
-        let claude =
-            |body: &str, arguments: &str| fill(body, arguments, PlaceholderSyntax::Claude).unwrap();
+        let claude = |body: &str, arguments: &str| {
+            fill_placeholders(body, arguments, PlaceholderSyntax::Claude).unwrap()
+        };
         assert_eq!(claude("$1 and $2, $3! $ARGUMENTS", "a 'b c'"), "a and b c, ! a 'b c'");
         assert_eq!(claude("$1", "$2 $1"), "$2");
         assert_eq!(claude("It costs $5.", ""), "It costs .");
@@ -257,58 +262,61 @@ mod tests {
             )
         );
         assert_eq!(claude("Wow! `code` for @someone", ""), "Wow! `code` for @someone");
-        check("$1 !`x` @a.md", "", "$1 !`x` @a.md");
+        check_filled("$1 !`x` @a.md", "", "$1 !`x` @a.md");
     }
 
     #[test]
     fn named_placeholders_take_their_argument_or_default() {
-        check("{{a}} in {{b:red}}", "a=moon", "moon in red");
-        check("{{a}} in {{b:red}}", "b='dark blue' a=moon", "moon in dark blue");
-        check("{{a}} {{a}}", "moon", "moon moon");
-        check("{{a}} | {{b}}", "moon and more", "moon | and more");
-        check("{{a}}{{b:}}", "", "{{a}}");
+        check_filled("{{a}} in {{b:red}}", "a=moon", "moon in red");
+        check_filled("{{a}} in {{b:red}}", "b='dark blue' a=moon", "moon in dark blue");
+        check_filled("{{a}} {{a}}", "moon", "moon moon");
+        check_filled("{{a}} | {{b}}", "moon and more", "moon | and more");
+        check_filled("{{a}}{{b:}}", "", "{{a}}");
     }
 
     #[test]
     fn numbered_placeholders_and_all_arguments_are_filled() {
-        check("{{$2}} {{$1}} {{$3}} {{$4:x}}", "a 'b c'", "b c a {{$3}} x");
-        check("do $ARGUMENTS, $ARGUMENTS.", " a  b ", "do a  b, a  b.");
-        check("$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}", "", "$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}");
-        check("say {{$1}}", "don't", "say don't");
+        check_filled("{{$2}} {{$1}} {{$3}} {{$4:x}}", "a 'b c'", "b c a {{$3}} x");
+        check_filled("do $ARGUMENTS, $ARGUMENTS.", " a  b ", "do a  b, a  b.");
+        check_filled("$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}", "", "$ARGUMENTSX $ARGUMENTS_ $1 {{$0}}");
+        check_filled("say {{$1}}", "don't", "say don't");
     }
 
     #[test]
     fn unknown_placeholders_stay_unchanged() {
-        check(
+        check_filled(
             "{{ jinja }} {{a b}} {{}} {x} {{{a}}} {{",
             "",
             "{{ jinja }} {{a b}} {{}} {x} {{{a}}} {{",
         );
-        check("{{a\n}}", "x", "{{a\n}}\n\nARGUMENTS: x\n");
-        check("no places\n", "x y", "no places\n\nARGUMENTS: x y\n");
-        check("no places\n", " ", "no places\n");
-        check("é{{a}}é", "ü", "éüé");
+        check_filled("{{a\n}}", "x", "{{a\n}}\n\nARGUMENTS: x\n");
+        check_filled("no places\n", "x y", "no places\n\nARGUMENTS: x y\n");
+        check_filled("no places\n", " ", "no places\n");
+        check_filled("é{{a}}é", "ü", "éüé");
     }
 
     #[test]
     fn placeholders_in_arguments_are_not_filled() {
-        check("{{a}} {{b:2}}", "a={{b}}", "{{b}} 2");
-        check("$ARGUMENTS", "$ARGUMENTS {{a}}", "$ARGUMENTS {{a}}");
+        check_filled("{{a}} {{b:2}}", "a={{b}}", "{{b}} 2");
+        check_filled("$ARGUMENTS", "$ARGUMENTS {{a}}", "$ARGUMENTS {{a}}");
     }
 
     #[test]
     fn overlong_arguments_and_results_are_refused() {
         let long = "x".repeat(ARGUMENTS_BYTES_MAX);
-        assert!(fill("$ARGUMENTS", &long, PlaceholderSyntax::Own).is_ok());
+        assert!(fill_placeholders("$ARGUMENTS", &long, PlaceholderSyntax::Own).is_ok());
         assert!(
-            fill("$ARGUMENTS", &format!("{long}x"), PlaceholderSyntax::Own)
+            fill_placeholders("$ARGUMENTS", &format!("{long}x"), PlaceholderSyntax::Own)
                 .unwrap_err()
                 .contains("16385 bytes")
         );
         let often = "$ARGUMENTS".repeat(FILLED_BYTES_MAX / ARGUMENTS_BYTES_MAX);
-        assert_eq!(fill(&often, &long, PlaceholderSyntax::Own).unwrap().len(), FILLED_BYTES_MAX);
+        assert_eq!(
+            fill_placeholders(&often, &long, PlaceholderSyntax::Own).unwrap().len(),
+            FILLED_BYTES_MAX
+        );
         assert!(
-            fill(&format!("{often}$ARGUMENTS"), &long, PlaceholderSyntax::Own)
+            fill_placeholders(&format!("{often}$ARGUMENTS"), &long, PlaceholderSyntax::Own)
                 .unwrap_err()
                 .contains("more than")
         );
@@ -317,9 +325,9 @@ mod tests {
     #[test]
     fn usage_lists_the_placeholders() {
         assert_eq!(
-            usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", PlaceholderSyntax::Own),
+            format_usage("{{a}} {{b:red}} {{a}} {{$1}} $ARGUMENTS", PlaceholderSyntax::Own),
             "a= b=red $1 WORDS"
         );
-        assert_eq!(usage("none", PlaceholderSyntax::Own), "");
+        assert_eq!(format_usage("none", PlaceholderSyntax::Own), "");
     }
 }

@@ -79,7 +79,7 @@ impl Tool for UsePrompt {
         let mut told = json!({
             "name": prompt.name,
             "content": content,
-            "source": prompt.source.name(),
+            "source": prompt.source.source_name(),
         });
         told["instruction"] = match &prompt.skill_path {
             None => json!("Follow the content."),
@@ -94,7 +94,7 @@ impl Tool for UsePrompt {
     }
 
     async fn available_if(cx: &Cx<Prompts>) -> Result<ConditionAnswer> {
-        Ok(match cx.state().0.for_model().next() {
+        Ok(match cx.state().0.model_prompts().next() {
             Some(_) => ConditionAnswer::yes(),
             None => ConditionAnswer::no(),
         })
@@ -135,16 +135,19 @@ impl State for Prompts {
             false => Some(PathBuf::from(config.home)),
         };
         let folder = folder.filter(|folder| folder.is_absolute());
-        let read = move |_: &Reporter| PromptLibrary::read(workspace.as_deref(), folder.as_deref());
+        let read = move |_: &Reporter| {
+            PromptLibrary::read_folders(workspace.as_deref(), folder.as_deref())
+        };
         let mut library = home.blocking(read).await?;
         let set = ToolsSet {
             commands: library
-                .all()
+                .all_prompts()
                 .filter(|it| it.is_for_people)
-                .map(user_commands::command)
+                .map(user_commands::prompt_command_spec)
                 .collect(),
-            instructions: library
-                .catalog(config.catalog_tokens_max.min(CATALOG_TOKENS_MAX) * BYTES_PER_TOKEN),
+            instructions: library.format_catalog(
+                config.catalog_tokens_max.min(CATALOG_TOKENS_MAX) * BYTES_PER_TOKEN,
+            ),
             ..ToolsSet::default()
         };
         if !set.commands.is_empty() || set.instructions.is_some() {
@@ -169,17 +172,17 @@ impl State for Prompts {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
         // The plugin is opened when a session starts, so that its commands are known.
         description.at_start = true;
-        description.only_with_files = PromptLibrary::folders();
-        description.commands = user_commands::commands();
+        description.only_with_files = PromptLibrary::folder_names();
+        description.commands = user_commands::fixed_command_specs();
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
-        user_commands::answer(&cx.state().0, name, &arguments)
+        user_commands::run_prompts_command(&cx.state().0, name, &arguments)
     }
 
     async fn complete_words(cx: &Cx<Self>, asked: CompleteWords) -> Result<WordChoices> {
         let is_name = asked.command == user_commands::USE && asked.words.is_empty();
-        let all = cx.state().0.all().filter(|it| is_name && it.is_for_people);
+        let all = cx.state().0.all_prompts().filter(|it| is_name && it.is_for_people);
         let choices = all.map(|it| WordChoice::new(it.name.as_str(), it.description.as_str()));
         Ok(WordChoices { choices: choices.collect() })
     }
@@ -192,12 +195,12 @@ fn find_prompt<'a>(
     may_use: impl Fn(&Prompt) -> bool,
 ) -> Result<&'a Prompt> {
     let name = name.trim().trim_start_matches('/');
-    if let Some(prompt) = library.get(name).filter(|prompt| may_use(prompt)) {
+    if let Some(prompt) = library.get_prompt(name).filter(|prompt| may_use(prompt)) {
         return Ok(prompt);
     }
-    let names = library.all().filter(|prompt| may_use(prompt)).map(|it| it.name.as_str());
+    let names = library.all_prompts().filter(|prompt| may_use(prompt)).map(|it| it.name.as_str());
     let names: Vec<&str> = names.take(NAMES_TOLD_MAX).collect();
-    let text = match library.get(name) {
+    let text = match library.get_prompt(name) {
         Some(_) => format!("the author of `{name}` does not let models use it"),
         None => format!("there is no prompt or skill `{}`", truncate_chars(name, 80)),
     };
@@ -210,7 +213,7 @@ fn find_prompt<'a>(
 
 /// Fills a prompt with arguments.
 fn fill_prompt(prompt: &Prompt, arguments: &str) -> Result<String> {
-    fill::fill(&prompt.body, arguments, prompt.syntax)
+    fill::fill_placeholders(&prompt.body, arguments, prompt.syntax)
         .map_err(|why| Error::new(ErrorKind::InvalidArguments, format!("`{}`: {why}", prompt.name)))
 }
 

@@ -78,9 +78,9 @@ pub struct PromptLibrary {
 
 impl PromptLibrary {
     /// Reads the folders of a trusted workspace and of the user's home.
-    pub fn read(workspace: Option<&Path>, home: Option<&Path>) -> Self {
-        let mut places = places_of(workspace, PromptSource::Project, &OF_WORKSPACE);
-        places.extend(places_of(home, PromptSource::User, &OF_PERSON));
+    pub fn read_folders(workspace: Option<&Path>, home: Option<&Path>) -> Self {
+        let mut places = prompt_folders(workspace, PromptSource::Project, &OF_WORKSPACE);
+        places.extend(prompt_folders(home, PromptSource::User, &OF_PERSON));
         let (mut library, mut walk) = (Self::default(), PromptScan::default());
         for place in &places {
             walk.scan_folder(place);
@@ -95,7 +95,7 @@ impl PromptLibrary {
     }
 
     /// Lists the folders to read, in the host's notation.
-    pub fn folders() -> Vec<String> {
+    pub fn folder_names() -> Vec<String> {
         let of = |root: &str, places: &[(&str, PromptFileKind)]| -> Vec<String> {
             places.iter().map(|(folder, _)| format!("{root}/{folder}")).collect()
         };
@@ -103,26 +103,26 @@ impl PromptLibrary {
     }
 
     /// Finds a prompt.
-    pub fn get(&self, name: &str) -> Option<&Prompt> {
+    pub fn get_prompt(&self, name: &str) -> Option<&Prompt> {
         self.by_name.get(name)
     }
 
     /// Lists all prompts by name.
-    pub fn all(&self) -> impl Iterator<Item = &Prompt> {
+    pub fn all_prompts(&self) -> impl Iterator<Item = &Prompt> {
         self.by_name.values()
     }
 
     /// Lists the prompts that the model may use.
-    pub fn for_model(&self) -> impl Iterator<Item = &Prompt> {
-        self.all().filter(|prompt| prompt.is_for_model)
+    pub fn model_prompts(&self) -> impl Iterator<Item = &Prompt> {
+        self.all_prompts().filter(|prompt| prompt.is_for_model)
     }
 
     /// Writes the model's instructions, in at most `bytes_max` bytes: names with descriptions, then
     /// as many names alone as fit. Returns `None` without prompts.
-    pub fn catalog(&self, bytes_max: usize) -> Option<String> {
+    pub fn format_catalog(&self, bytes_max: usize) -> Option<String> {
         let mut text = "Prompts and skills. If one fits the task, call `use_prompt` with its name before you begin.".to_owned();
         let (mut more, mut count) = (Vec::new(), 0_usize);
-        for prompt in self.for_model() {
+        for prompt in self.model_prompts() {
             count += 1;
             let line = format!(
                 "\n- {}: {}",
@@ -186,7 +186,7 @@ impl PromptLibrary {
     }
 }
 
-fn places_of(
+fn prompt_folders(
     root: Option<&Path>,
     source: PromptSource,
     names: &[(&str, PromptFileKind)],
@@ -206,9 +206,11 @@ fn build_prompt(
     text: &str,
     source: PromptSource,
 ) -> Result<(Prompt, Vec<String>), String> {
-    let (front, body) = front_matter::split(text)?;
-    let (fields, how) = front
-        .map_or_else(|| Ok(Default::default()), |it| front_matter::parse(it, ScalarTypes::Text))?;
+    let (front, body) = front_matter::split_front_matter(text)?;
+    let (fields, how) = front.map_or_else(
+        || Ok(Default::default()),
+        |it| front_matter::parse_front_matter(it, ScalarTypes::Text),
+    )?;
     let given = |key: &str| match fields.get(key) {
         Some(Value::String(text)) if !text.is_empty() => Some(one_line(text)),
         _ => None,
@@ -230,9 +232,9 @@ fn build_prompt(
             first.ok_or("it is empty")?
         }
     };
-    let name = match given("name").filter(|name| is_name(name)) {
+    let name = match given("name").filter(|name| is_valid_prompt_name(name)) {
         Some(name) if found.is_skill => name,
-        _ if is_name(&stem) => stem.to_string(),
+        _ if is_valid_prompt_name(&stem) => stem.to_string(),
         _ => return Err(format!("`{}` is not a name that can be typed", one_line(&stem))),
     };
     if found.is_skill {
@@ -255,7 +257,7 @@ fn build_prompt(
     Ok((prompt, odd))
 }
 
-fn is_name(text: &str) -> bool {
+fn is_valid_prompt_name(text: &str) -> bool {
     text.chars().count() <= NAME_CHARS_MAX
         && text.starts_with(char::is_alphanumeric)
         && text.chars().all(|it| it.is_alphanumeric() || "_-".contains(it))
@@ -273,66 +275,66 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    fn skill(name: &str) -> String {
+    fn skill_text(name: &str) -> String {
         format!("---\nname: {name}\ndescription: Does {name}.\n---\nHow to {name}.\n")
     }
 
     /// A workspace and a home.
-    struct Places(#[expect(dead_code)] tempfile::TempDir, PathBuf, PathBuf);
+    struct PromptTestPlaces(#[expect(dead_code)] tempfile::TempDir, PathBuf, PathBuf);
 
-    impl Places {
+    impl PromptTestPlaces {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path().canonicalize().unwrap();
             Self(folder, root.join("w"), root.join("h"))
         }
 
-        fn read(&self) -> PromptLibrary {
-            PromptLibrary::read(Some(&self.1), Some(&self.2))
+        fn read_library(&self) -> PromptLibrary {
+            PromptLibrary::read_folders(Some(&self.1), Some(&self.2))
         }
     }
 
-    fn names(library: &PromptLibrary) -> Vec<&str> {
-        library.all().map(|prompt| prompt.name.as_str()).collect()
+    fn prompt_names(library: &PromptLibrary) -> Vec<&str> {
+        library.all_prompts().map(|prompt| prompt.name.as_str()).collect()
     }
 
     #[test]
     fn project_prompts_override_user_prompts_only_in_a_trusted_workspace() {
-        let places = Places::new();
-        write_prompt(&places.1, ".agents/skills/moon/SKILL.md", &skill("moon"));
+        let places = PromptTestPlaces::new();
+        write_prompt(&places.1, ".agents/skills/moon/SKILL.md", &skill_text("moon"));
         write_prompt(&places.1, ".claude/commands/git/commit.md", "# Commit\nSay why.\n");
-        write_prompt(&places.2, ".claude/skills/moon/SKILL.md", &skill("moon"));
+        write_prompt(&places.2, ".claude/skills/moon/SKILL.md", &skill_text("moon"));
         write_prompt(
             &places.2,
             ".jaato/prompts/sun.md",
             "---\ndescription: Shines.\n---\nShine.\n",
         );
-        let library = places.read();
-        assert_eq!(names(&library), ["commit", "moon", "sun"]);
-        assert_eq!(library.get("moon").unwrap().source, PromptSource::Project);
-        assert_eq!(library.get("commit").unwrap().description, "Commit");
+        let library = places.read_library();
+        assert_eq!(prompt_names(&library), ["commit", "moon", "sun"]);
+        assert_eq!(library.get_prompt("moon").unwrap().source, PromptSource::Project);
+        assert_eq!(library.get_prompt("commit").unwrap().description, "Commit");
         assert_eq!(library.lines, Vec::<String>::new());
-        let untrusted = PromptLibrary::read(None, Some(&places.2));
-        assert_eq!(names(&untrusted), ["moon", "sun"]);
-        assert_eq!(untrusted.get("moon").unwrap().source, PromptSource::User);
+        let untrusted = PromptLibrary::read_folders(None, Some(&places.2));
+        assert_eq!(prompt_names(&untrusted), ["moon", "sun"]);
+        assert_eq!(untrusted.get_prompt("moon").unwrap().source, PromptSource::User);
     }
 
     #[test]
     fn misnamed_skill_gets_a_notice_and_unusable_skill_is_left_out() {
-        let places = Places::new();
+        let places = PromptTestPlaces::new();
         let put = |name: &str, text: &str| {
             write_prompt(&places.1, &format!(".agents/skills/{name}/SKILL.md"), text);
         };
-        put("other", &skill("moon"));
+        put("other", &skill_text("moon"));
         put("none", "---\nname: none\n---\nx\n");
         put("open", "---\nname: open\n");
         put("laughs", "---\nname: laughs\nb: &a\n  - x\ndescription:\n  - *a\n---\nx\n");
         put("plain", "no front matter");
         put("colon", "---\nname: colon\ndescription: Use when: asked\n---\nx\n");
-        put("big", &format!("{}{}", skill("big"), "x".repeat(300_000)));
-        let library = places.read();
-        assert_eq!(names(&library), ["colon", "moon"]);
-        assert_eq!(library.get("colon").unwrap().description, "Use when: asked");
+        put("big", &format!("{}{}", skill_text("big"), "x".repeat(300_000)));
+        let library = places.read_library();
+        assert_eq!(prompt_names(&library), ["colon", "moon"]);
+        assert_eq!(library.get_prompt("colon").unwrap().description, "Use when: asked");
         let told = library.lines.join("\n");
         for text in [
             "big/SKILL.md is left out: it has more than 262144 bytes",
@@ -349,32 +351,32 @@ mod tests {
 
     #[test]
     fn author_decides_whether_model_or_user_may_use_a_skill() {
-        let places = Places::new();
-        let with = |key: &str| skill("x").replace("name: x\n", key);
+        let places = PromptTestPlaces::new();
+        let with = |key: &str| skill_text("x").replace("name: x\n", key);
         write_prompt(
             &places.2,
             ".agents/skills/a/SKILL.md",
             &with("disable-model-invocation: true\n"),
         );
         write_prompt(&places.2, ".agents/skills/b/SKILL.md", &with("user-invocable: false\n"));
-        let library = places.read();
-        assert!(!library.get("a").unwrap().is_for_model);
-        assert!(!library.get("b").unwrap().is_for_people);
-        assert_eq!(library.for_model().count(), 1);
+        let library = places.read_library();
+        assert!(!library.get_prompt("a").unwrap().is_for_model);
+        assert!(!library.get_prompt("b").unwrap().is_for_people);
+        assert_eq!(library.model_prompts().count(), 1);
     }
 
     #[test]
     fn catalog_size_and_prompt_count_are_limited() {
-        let places = Places::new();
-        assert_eq!(places.read().catalog(1000), None);
+        let places = PromptTestPlaces::new();
+        assert_eq!(places.read_library().format_catalog(1000), None);
         for number in 0..PROMPTS_MAX + 2 {
             let text = format!("---\ndescription: {}\n---\nx\n", "d".repeat(400));
             write_prompt(&places.2, &format!(".jaato/prompts/p{number:03}.md"), &text);
         }
-        let library = places.read();
-        assert_eq!(library.all().count(), PROMPTS_MAX);
+        let library = places.read_library();
+        assert_eq!(library.all_prompts().count(), PROMPTS_MAX);
         assert_eq!(library.lines.len(), 2);
-        let catalog = library.catalog(1000).unwrap();
+        let catalog = library.format_catalog(1000).unwrap();
         assert!(catalog.len() <= 1000, "{}", catalog.len());
         let line = format!("- p000: {}…\n", "d".repeat(TOLD_CHARS_MAX));
         assert!(catalog.contains(&line), "{catalog}");

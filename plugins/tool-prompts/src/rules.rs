@@ -22,14 +22,14 @@ pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
     }
     match fields.get("description") {
         Some(Value::String(text)) if !text.is_empty() => {
-            broken.extend(too_long("description", text, DESCRIPTION_CHARS_MAX));
+            broken.extend(too_long_message("description", text, DESCRIPTION_CHARS_MAX));
         }
         _ => broken.push("it has no `description`".to_owned()),
     }
     match fields.get("compatibility") {
         None => {}
         Some(Value::String(text)) => {
-            broken.extend(too_long("compatibility", text, COMPATIBILITY_CHARS_MAX));
+            broken.extend(too_long_message("compatibility", text, COMPATIBILITY_CHARS_MAX));
         }
         Some(_) => broken.push("its `compatibility` is not a text".to_owned()),
     }
@@ -43,7 +43,8 @@ pub fn broken_rules(fields: &FrontMatter, folder: &str) -> Vec<String> {
 }
 
 fn broken_name_rules(name: &str, folder: &str) -> Vec<String> {
-    let mut broken: Vec<String> = too_long("name", name, NAME_CHARS_MAX).into_iter().collect();
+    let mut broken: Vec<String> =
+        too_long_message("name", name, NAME_CHARS_MAX).into_iter().collect();
     if name.chars().any(char::is_uppercase) {
         broken.push(format!("its name `{name}` has capital letters"));
     }
@@ -59,20 +60,20 @@ fn broken_name_rules(name: &str, folder: &str) -> Vec<String> {
     broken
 }
 
-fn too_long(key: &str, text: &str, max: usize) -> Option<String> {
+fn too_long_message(key: &str, text: &str, max: usize) -> Option<String> {
     let count = text.chars().count();
     (count > max).then(|| format!("its `{key}` has {count} characters, the format allows {max}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use front_matter::{ScalarTypes, parse};
+    use front_matter::{ScalarTypes, parse_front_matter};
 
     use super::*;
 
     #[track_caller]
-    fn check(front: &str, folder: &str, expected: &[&str]) {
-        let broken = broken_rules(&parse(front, ScalarTypes::Text).unwrap().0, folder);
+    fn check_broken_rules(front: &str, folder: &str, expected: &[&str]) {
+        let broken = broken_rules(&parse_front_matter(front, ScalarTypes::Text).unwrap().0, folder);
         assert_eq!(broken.len(), expected.len(), "{broken:?}");
         for (broken, expected) in broken.iter().zip(expected) {
             assert!(broken.contains(expected), "{broken}");
@@ -83,28 +84,36 @@ mod tests {
     fn valid_skill_breaks_no_rule() {
         let whole = "name: pdf-2\ndescription: Reads PDF.\nlicense: MIT\ncompatibility: needs git\n\
                      metadata:\n  author: me\n  version: '1'\nallowed-tools: Bash(git:*) Read\n";
-        check(whole, "pdf-2", &[]);
+        check_broken_rules(whole, "pdf-2", &[]);
         // Other clients have their own keys, which the validator refuses, but which cause no
         // problem here.
-        check("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
+        check_broken_rules("name: a\ndescription: b\ndisable-model-invocation: true\n", "a", &[]);
     }
 
     #[test]
     fn each_broken_skill_rule_is_reported() {
-        check("description: b\n", "a", &["no `name`"]);
-        check("name: ''\ndescription: b\n", "a", &["no `name`"]);
-        check("name: a\n", "a", &["no `description`"]);
-        check("name: a\ndescription:\n", "a", &["no `description`"]);
-        check("name: Moon\ndescription: b\n", "Moon", &["capital"]);
+        check_broken_rules("description: b\n", "a", &["no `name`"]);
+        check_broken_rules("name: ''\ndescription: b\n", "a", &["no `name`"]);
+        check_broken_rules("name: a\n", "a", &["no `description`"]);
+        check_broken_rules("name: a\ndescription:\n", "a", &["no `description`"]);
+        check_broken_rules("name: Moon\ndescription: b\n", "Moon", &["capital"]);
         for name in ["-a", "a-", "a--b"] {
-            check(&format!("name: {name}\ndescription: b\n"), name, &["two in a row"]);
+            check_broken_rules(&format!("name: {name}\ndescription: b\n"), name, &["two in a row"]);
         }
-        check("name: a_b\ndescription: b\n", "a_b", &["characters other"]);
-        check("name: a b\ndescription: b\n", "a b", &["characters other"]);
-        check("name: a\ndescription: b\n", "c", &["not the name of its folder"]);
-        check("name: a\ndescription: b\nmetadata: [x]\n", "a", &["`metadata`"]);
-        check("name: a\ndescription: b\nmetadata: {x: {y: z}}\n", "a", &["`metadata`"]);
-        check("name: a\ndescription: b\ncompatibility: [x]\n", "a", &["`compatibility`"]);
+        check_broken_rules("name: a_b\ndescription: b\n", "a_b", &["characters other"]);
+        check_broken_rules("name: a b\ndescription: b\n", "a b", &["characters other"]);
+        check_broken_rules("name: a\ndescription: b\n", "c", &["not the name of its folder"]);
+        check_broken_rules("name: a\ndescription: b\nmetadata: [x]\n", "a", &["`metadata`"]);
+        check_broken_rules(
+            "name: a\ndescription: b\nmetadata: {x: {y: z}}\n",
+            "a",
+            &["`metadata`"],
+        );
+        check_broken_rules(
+            "name: a\ndescription: b\ncompatibility: [x]\n",
+            "a",
+            &["`compatibility`"],
+        );
     }
 
     #[test]
@@ -117,9 +126,9 @@ mod tests {
                 "c".repeat(compatibility)
             )
         };
-        check(&of(&name(64), 1024, 500), &name(64), &[]);
-        check(&of(&name(65), 1024, 500), &name(65), &["65 characters"]);
-        check(&of("a", 1025, 500), "a", &["1025 characters"]);
-        check(&of("a", 1, 501), "a", &["501 characters"]);
+        check_broken_rules(&of(&name(64), 1024, 500), &name(64), &[]);
+        check_broken_rules(&of(&name(65), 1024, 500), &name(65), &["65 characters"]);
+        check_broken_rules(&of("a", 1025, 500), "a", &["1025 characters"]);
+        check_broken_rules(&of("a", 1, 501), "a", &["501 characters"]);
     }
 }

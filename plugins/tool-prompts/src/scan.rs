@@ -31,7 +31,7 @@ pub enum PromptSource {
 
 impl PromptSource {
     /// Returns the name in answers.
-    pub fn name(self) -> &'static str {
+    pub fn source_name(self) -> &'static str {
         match self {
             Self::Project => "project",
             Self::User => "user",
@@ -93,11 +93,11 @@ impl PromptScan {
             return self.report_problem(&place.folder, "its path contains a link");
         }
         if root.is_dir() {
-            self.scan_below(place, &root, &root, &place.folder, 0);
+            self.scan_subfolders(place, &root, &root, &place.folder, 0);
         }
     }
 
-    fn scan_below(
+    fn scan_subfolders(
         &mut self,
         place: &PromptFolder,
         root: &Path,
@@ -132,7 +132,7 @@ impl PromptScan {
         let skill = names.iter().find(|name| name.eq_ignore_ascii_case(SKILL_FILE));
         if let Some(name) = skill.and_then(|name| name.to_str()).filter(|_| depth > 0) {
             // Other files in this folder belong to the skill.
-            return self.file(place, root, (folder, shown), name);
+            return self.add_file(place, root, (folder, shown), name);
         }
         for name in names {
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
@@ -141,19 +141,19 @@ impl PromptScan {
                 self.report_problem(&shown.join(name), "a link leads out of the folder");
             } else if path.is_dir() {
                 match depth < DEPTH_MAX {
-                    true => self.scan_below(place, root, &path, &shown.join(name), depth + 1),
+                    true => self.scan_subfolders(place, root, &path, &shown.join(name), depth + 1),
                     false => self.report_problem(
                         &shown.join(name),
                         &format!("nested deeper than {DEPTH_MAX} folders"),
                     ),
                 }
             } else if place.wanted != PromptFileKind::Skills && name.ends_with(".md") {
-                self.file(place, root, (folder, shown), name);
+                self.add_file(place, root, (folder, shown), name);
             }
         }
     }
 
-    fn file(
+    fn add_file(
         &mut self,
         place: &PromptFolder,
         root: &Path,
@@ -192,19 +192,19 @@ mod tests {
         fs::write(path, name).unwrap();
     }
 
-    fn scan_folder(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
+    fn scan_test_folder(root: &Path, source: PromptSource, wanted: PromptFileKind) -> PromptScan {
         let mut walk = PromptScan::default();
         walk.scan_folder(&PromptFolder { folder: root.to_owned(), source, wanted });
         walk
     }
 
-    fn names(walk: &PromptScan, root: &Path) -> Vec<String> {
+    fn found_names(walk: &PromptScan, root: &Path) -> Vec<String> {
         let name =
             |found: &PromptFile| found.shown.strip_prefix(root).unwrap().display().to_string();
         walk.found.iter().map(name).collect()
     }
 
-    fn folder() -> (tempfile::TempDir, PathBuf) {
+    fn test_folder() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         (folder, root)
@@ -212,23 +212,24 @@ mod tests {
 
     #[test]
     fn a_skill_is_a_folder_and_a_prompt_a_file() {
-        let (_folder, root) = folder();
+        let (_folder, root) = test_folder();
         for name in ["b.md", "a/c.md", "moon/SKILL.md", "moon/more.md", ".git/x.md", "d.txt"] {
             write_prompt(&root, name);
         }
-        let prompts = scan_folder(&root, PromptSource::Project, PromptFileKind::Prompts);
-        assert_eq!(names(&prompts, &root), ["a/c.md", "b.md", "moon/SKILL.md"]);
-        let skills = scan_folder(&root, PromptSource::Project, PromptFileKind::Skills);
-        assert_eq!(names(&skills, &root), ["moon/SKILL.md"]);
+        let prompts = scan_test_folder(&root, PromptSource::Project, PromptFileKind::Prompts);
+        assert_eq!(found_names(&prompts, &root), ["a/c.md", "b.md", "moon/SKILL.md"]);
+        let skills = scan_test_folder(&root, PromptSource::Project, PromptFileKind::Skills);
+        assert_eq!(found_names(&skills, &root), ["moon/SKILL.md"]);
         assert!(skills.found[0].is_skill && skills.wrong.is_empty());
-        let nothing = scan_folder(&root.join("none"), PromptSource::User, PromptFileKind::Skills);
+        let nothing =
+            scan_test_folder(&root.join("none"), PromptSource::User, PromptFileKind::Skills);
         assert!(nothing.found.is_empty() && nothing.wrong.is_empty());
     }
 
     #[test]
     fn symlink_loops_end_and_links_out_of_the_folder_are_reported() {
-        let (_folder, root) = folder();
-        let (_other, outside) = folder();
+        let (_folder, root) = test_folder();
+        let (_other, outside) = test_folder();
         write_prompt(&outside, "secret/SKILL.md");
         write_prompt(&outside, "p.md");
         write_prompt(&root, "moon/SKILL.md");
@@ -240,43 +241,45 @@ mod tests {
         symlink(outside.join("p.md"), root.join("p.md")).unwrap();
         fs::create_dir(root.join("lies")).unwrap();
         symlink(outside.join("p.md"), root.join("lies/SKILL.md")).unwrap();
-        let walk = scan_folder(&root, PromptSource::User, PromptFileKind::Prompts);
-        assert_eq!(names(&walk, &root), ["again/SKILL.md"]);
+        let walk = scan_test_folder(&root, PromptSource::User, PromptFileKind::Prompts);
+        assert_eq!(found_names(&walk, &root), ["again/SKILL.md"]);
         assert_eq!(walk.wrong.len(), 3, "{:?}", walk.wrong);
         assert!(walk.wrong.iter().all(|line| line.ends_with("a link leads out of the folder")));
     }
 
     #[test]
     fn workspace_prompt_folder_must_not_be_a_symlink() {
-        let (_folder, root) = folder();
+        let (_folder, root) = test_folder();
         write_prompt(&root, "real/moon/SKILL.md");
         symlink(root.join("real"), root.join("link")).unwrap();
         let project =
-            scan_folder(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
+            scan_test_folder(&root.join("link"), PromptSource::Project, PromptFileKind::Skills);
         assert!(project.found.is_empty() && project.wrong[0].ends_with("its path contains a link"));
         assert_eq!(
-            scan_folder(&root.join("link"), PromptSource::User, PromptFileKind::Skills).found.len(),
+            scan_test_folder(&root.join("link"), PromptSource::User, PromptFileKind::Skills)
+                .found
+                .len(),
             1
         );
     }
 
     #[test]
     fn folder_depth_and_count_are_limited() {
-        let (_folder, root) = folder();
+        let (_folder, root) = test_folder();
         write_prompt(&root, "1/2/3/4/SKILL.md");
         write_prompt(&root, "a/b/c/d/e/SKILL.md");
-        let deep = scan_folder(&root, PromptSource::User, PromptFileKind::Skills);
-        assert_eq!(names(&deep, &root), ["1/2/3/4/SKILL.md"]);
+        let deep = scan_test_folder(&root, PromptSource::User, PromptFileKind::Skills);
+        assert_eq!(found_names(&deep, &root), ["1/2/3/4/SKILL.md"]);
         assert!(deep.wrong[0].ends_with("a/b/c/d/e: nested deeper than 4 folders"));
 
-        let (_folder, root) = folder();
+        let (_folder, root) = test_folder();
         for number in 0..FOLDERS_MAX {
             fs::create_dir(root.join(format!("{number:04}"))).unwrap();
         }
         write_prompt(&root, "1998/SKILL.md");
         write_prompt(&root, "1999/SKILL.md");
-        let wide = scan_folder(&root, PromptSource::User, PromptFileKind::Skills);
-        assert_eq!(names(&wide, &root), ["1998/SKILL.md"]);
+        let wide = scan_test_folder(&root, PromptSource::User, PromptFileKind::Skills);
+        assert_eq!(found_names(&wide, &root), ["1998/SKILL.md"]);
         assert_eq!(wide.wrong.len(), 1);
     }
 }

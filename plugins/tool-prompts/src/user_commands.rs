@@ -17,7 +17,7 @@ pub const USE: &str = "prompt";
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
 /// Returns the commands that always exist.
-pub fn commands() -> Vec<CommandSpec> {
+pub fn fixed_command_specs() -> Vec<CommandSpec> {
     let name = json!({ "type": "string", "description": "Which." });
     let nothing = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     vec![
@@ -32,7 +32,9 @@ pub fn commands() -> Vec<CommandSpec> {
             description: "Sends a prompt or a skill to the model".to_owned(),
             parameters: json!({
                 "type": "object",
-                "properties": { "name": name, "arguments": arguments("For its placeholders.") },
+                "properties": {
+                    "name": name, "arguments": arguments_schema("For its placeholders."),
+                },
                 "required": ["name"],
                 "additionalProperties": false,
             }),
@@ -44,9 +46,9 @@ pub fn commands() -> Vec<CommandSpec> {
 }
 
 /// Returns the command of a prompt.
-pub fn command(prompt: &Prompt) -> CommandSpec {
+pub fn prompt_command_spec(prompt: &Prompt) -> CommandSpec {
     let usage = match prompt.hint.is_empty() {
-        true => fill::usage(&prompt.body, prompt.syntax),
+        true => fill::format_usage(&prompt.body, prompt.syntax),
         false => prompt.hint.clone(),
     };
     let usage =
@@ -56,7 +58,7 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
         description: truncate_chars(&prompt.description, DESCRIPTION_CHARS_MAX),
         parameters: json!({
             "type": "object",
-            "properties": { "arguments": arguments(&usage) },
+            "properties": { "arguments": arguments_schema(&usage) },
             "additionalProperties": false,
         }),
         as_prompt: true,
@@ -68,7 +70,7 @@ pub fn command(prompt: &Prompt) -> CommandSpec {
 ///
 /// # Errors
 /// An error if the prompt does not exist or the arguments are too long.
-pub fn answer(library: &PromptLibrary, name: &str, given: &Value) -> Result<Output> {
+pub fn run_prompts_command(library: &PromptLibrary, name: &str, given: &Value) -> Result<Output> {
     let text = |key: &str| given[key].as_str().unwrap_or_default();
     match name {
         LIST => Ok(Output::text(list_prompts(library))),
@@ -90,7 +92,7 @@ fn expand_command(library: &PromptLibrary, name: &str, arguments: &str) -> Resul
     }))
 }
 
-fn arguments(description: &str) -> Value {
+fn arguments_schema(description: &str) -> Value {
     json!({ "type": "string", "x-capture-rest": true, "description": description })
 }
 
@@ -103,9 +105,9 @@ fn list_prompts(library: &PromptLibrary) -> String {
             (false, _) => ", only for the model",
         };
         let description = truncate_chars(&prompt.description, DESCRIPTION_CHARS_MAX);
-        format!("/{}  {description} ({} {kind}{who})", prompt.name, prompt.source.name())
+        format!("/{}  {description} ({} {kind}{who})", prompt.name, prompt.source.source_name())
     };
-    let mut lines: Vec<String> = library.all().map(line).collect();
+    let mut lines: Vec<String> = library.all_prompts().map(line).collect();
     if lines.is_empty() {
         lines.push("no prompts and no skills".to_owned());
     }

@@ -10,12 +10,12 @@ use jaato_plugin_sdk::types::{ConditionDecision, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 
 /// A workspace and a home.
-struct Places {
+struct PromptsFixture {
     _folder: tempfile::TempDir,
     root: PathBuf,
 }
 
-impl Places {
+impl PromptsFixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -25,7 +25,7 @@ impl Places {
         Self { _folder: folder, root }
     }
 
-    fn with(self, name: &str, text: &str) -> Self {
+    fn with_file(self, name: &str, text: &str) -> Self {
         let path = self.root.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -36,31 +36,31 @@ impl Places {
         self.root.join(name).display().to_string()
     }
 
-    fn host(&self) -> FakeHost {
-        self.host_where(Some(self.path("w")))
+    fn prompts_host(&self) -> FakeHost {
+        self.host_with_workspace(Some(self.path("w")))
     }
 
-    fn host_where(&self, trusted_workspace: Option<String>) -> FakeHost {
+    fn host_with_workspace(&self, trusted_workspace: Option<String>) -> FakeHost {
         let mut facts =
             SessionFacts { working_directory: self.path("w"), ..SessionFacts::default() };
         facts.trusted_workspace = trusted_workspace;
-        host_of(&self.root.join("h")).with_session(facts)
+        host_with_home(&self.root.join("h")).with_session(facts)
     }
 }
 
-fn host_of(home: &Path) -> FakeHost {
+fn host_with_home(home: &Path) -> FakeHost {
     FakeHost::new(tool_prompts::__jaato::MODULE).with_config(json!({ "home": home }))
 }
 
 const SKILL: &str = "---\nname: moon\ndescription: Looks at the moon.\n---\nLook up.\n";
 const PROMPT: &str = "---\ndescription: Reviews.\n---\nReview {{path}} as {{who:a friend}}.\n";
 
-fn both() -> Places {
-    Places::new()
-        .with("w/.agents/skills/moon/SKILL.md", SKILL)
-        .with("w/.agents/skills/moon/references/far.md", "The far side.\n")
-        .with("w/secret.md", "secret")
-        .with("h/.jaato/prompts/review.md", PROMPT)
+fn skill_and_prompt_fixture() -> PromptsFixture {
+    PromptsFixture::new()
+        .with_file("w/.agents/skills/moon/SKILL.md", SKILL)
+        .with_file("w/.agents/skills/moon/references/far.md", "The far side.\n")
+        .with_file("w/secret.md", "secret")
+        .with_file("h/.jaato/prompts/review.md", PROMPT)
 }
 
 #[track_caller]
@@ -70,8 +70,8 @@ fn use_prompt(host: &FakeHost, arguments: Value) -> Value {
 
 #[test]
 fn prompt_and_skill_results_match_the_original() {
-    let places = both();
-    let host = places.host();
+    let places = skill_and_prompt_fixture();
+    let host = places.prompts_host();
     assert_eq!(
         use_prompt(&host, json!({ "name": "review", "arguments": "src/a.rs who='a stranger'" })),
         json!({ "name": "review", "content": "Review src/a.rs as a stranger.\n", "source": "user",
@@ -86,8 +86,8 @@ fn prompt_and_skill_results_match_the_original() {
 
 #[test]
 fn unknown_prompt_or_file_is_an_error_that_lists_the_available_ones() {
-    let places = both();
-    let host = places.host();
+    let places = skill_and_prompt_fixture();
+    let host = places.prompts_host();
     let refused = |arguments: Value| host.call("use_prompt", arguments).unwrap_err();
     let error = refused(json!({ "name": "sun" }));
     assert_eq!(error.kind, ErrorKind::NotFound);
@@ -111,8 +111,8 @@ fn unknown_prompt_or_file_is_an_error_that_lists_the_available_ones() {
 
 #[test]
 fn commands_and_catalog_are_fixed_at_session_start() {
-    let places = both();
-    let host = places.host();
+    let places = skill_and_prompt_fixture();
+    let host = places.prompts_host();
     let instance = host.create(None).unwrap();
     let set = host.tools_set().unwrap();
     let names: Vec<&str> = set.commands.iter().map(|command| command.name.as_str()).collect();
@@ -139,8 +139,8 @@ fn commands_and_catalog_are_fixed_at_session_start() {
 
 #[test]
 fn untrusted_workspace_offers_no_prompts() {
-    let places = both();
-    let host = places.host_where(None);
+    let places = skill_and_prompt_fixture();
+    let host = places.host_with_workspace(None);
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("there are: review"));
 }
@@ -148,8 +148,8 @@ fn untrusted_workspace_offers_no_prompts() {
 #[test]
 fn skill_hidden_from_the_model_is_available_only_to_the_user() {
     let hidden = SKILL.replace("name: moon", "name: moon\ndisable-model-invocation: true");
-    let places = Places::new().with("h/.claude/skills/moon/SKILL.md", &hidden);
-    let host = places.host();
+    let places = PromptsFixture::new().with_file("h/.claude/skills/moon/SKILL.md", &hidden);
+    let host = places.prompts_host();
     let instance = host.create(None).unwrap();
     assert_eq!(host.tools_set().unwrap().instructions, None);
     let error = host.call("use_prompt", json!({ "name": "moon" })).unwrap_err();
@@ -160,8 +160,8 @@ fn skill_hidden_from_the_model_is_available_only_to_the_user() {
 
 #[test]
 fn nothing_is_offered_without_prompts_and_skills() {
-    let places = Places::new();
-    let host = places.host();
+    let places = PromptsFixture::new();
+    let host = places.prompts_host();
     let instance = host.create(None).unwrap();
     assert!(host.tools_set().is_none());
     assert!(!instance.condition("use_prompt", ConditionDecision::Available).unwrap().holds);

@@ -15,9 +15,9 @@ use jaato_plugin_sdk::model::HistoryRead;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::touches::KEYWORD as TOUCHES;
 
-use page::page_of;
-use passage::passages_of;
-use search::{Wanted, search};
+use page::passage_page;
+use passage::split_into_passages;
+use search::{PassageQuery, search_passages};
 
 /// The tool's name. Its own calls and results are not found again.
 const RECALL: &str = "recall";
@@ -50,10 +50,10 @@ async fn recall(
     #[serde(default)] query: String,
     #[serde(default)] turn: u64,
     #[serde(default)] path: String,
-    #[serde(default = "first_page")] page: u64,
+    #[serde(default = "default_page")] page: u64,
 ) -> Result<Output> {
     let turn = Some(turn).filter(|turn| *turn > 0);
-    let wanted = Wanted { query, turn, path: path.trim().to_owned() };
+    let wanted = PassageQuery { query, turn, path: path.trim().to_owned() };
     if wanted.is_empty() {
         let text = "name what to find: `query`, `turn` or `path`";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -61,9 +61,9 @@ async fn recall(
     let read = HistoryRead { only_collected: true, ..HistoryRead::default() };
     let messages = cx.history(read).await?.rest().await?;
     let found = cx.blocking(move |_| {
-        let passages = passages_of(&messages);
-        let found = search(&passages, &wanted);
-        page_of(&passages, &found, page)
+        let passages = split_into_passages(&messages);
+        let found = search_passages(&passages, &wanted);
+        passage_page(&passages, &found, page)
     });
     Ok(Output::json(found.await?))
 }
@@ -81,7 +81,7 @@ impl State for Recall {
     }
 }
 
-fn first_page() -> u64 {
+fn default_page() -> u64 {
     1
 }
 

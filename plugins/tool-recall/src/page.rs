@@ -9,23 +9,23 @@ use crate::passage::Passage;
 const PAGE_BYTES: usize = 6_000;
 
 /// Returns one page of the passages at these places, in this order. Pages count from 1.
-pub fn page_of(passages: &[Passage], found: &[usize], page: u64) -> Value {
-    let pages = pages_of(passages, found);
+pub fn passage_page(passages: &[Passage], found: &[usize], page: u64) -> Value {
+    let pages = split_into_pages(passages, found);
     let at = usize::try_from(page.saturating_sub(1)).unwrap_or(usize::MAX);
     let shown = pages.get(at).copied().unwrap_or_default();
-    let matches: Vec<Value> = shown.iter().map(|at| written(&passages[*at])).collect();
+    let matches: Vec<Value> = shown.iter().map(|at| passage_json(&passages[*at])).collect();
     let mut answer = json!({ "found": found.len(), "matches": matches });
     if pages.len() > 1 {
         answer["page"] = json!(page);
         answer["pages"] = json!(pages.len());
     }
     if shown.is_empty() {
-        answer["hint"] = hint(passages, pages.len()).into();
+        answer["hint"] = format_hint(passages, pages.len()).into();
     }
     answer
 }
 
-fn pages_of<'a>(passages: &[Passage], found: &'a [usize]) -> Vec<&'a [usize]> {
+fn split_into_pages<'a>(passages: &[Passage], found: &'a [usize]) -> Vec<&'a [usize]> {
     let mut pages = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (place, at) in found.iter().enumerate() {
@@ -42,7 +42,7 @@ fn pages_of<'a>(passages: &[Passage], found: &'a [usize]) -> Vec<&'a [usize]> {
     pages
 }
 
-fn written(passage: &Passage) -> Value {
+fn passage_json(passage: &Passage) -> Value {
     let Passage { turn, from, text, piece, .. } = passage;
     let mut written = json!({ "turn": turn, "from": from });
     if let Some((piece, pieces)) = piece {
@@ -52,7 +52,7 @@ fn written(passage: &Passage) -> Value {
     written
 }
 
-fn hint(passages: &[Passage], pages: usize) -> String {
+fn format_hint(passages: &[Passage], pages: usize) -> String {
     let turns = passages.iter().map(|passage| passage.turn);
     match (turns.clone().min(), turns.max(), pages) {
         (Some(_), Some(_), 1..) => format!("the last page is {pages}"),
@@ -67,7 +67,7 @@ fn hint(passages: &[Passage], pages: usize) -> String {
 mod tests {
     use super::*;
 
-    fn passages(count: u64, bytes: usize) -> Vec<Passage> {
+    fn numbered_passages(count: u64, bytes: usize) -> Vec<Passage> {
         let passage = |turn| Passage {
             turn,
             message: turn,
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn pages_are_bounded_and_complete() {
-        let passages = passages(9, 1_500);
+        let passages = numbered_passages(9, 1_500);
         let found: Vec<usize> = (0..9).collect();
-        let page = |page| page_of(&passages, &found, page);
+        let page = |page| passage_page(&passages, &found, page);
         let turns = |page: &Value| -> Vec<u64> {
             let matches = page["matches"].as_array().unwrap().iter();
             matches.map(|found| found["turn"].as_u64().unwrap()).collect()
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn no_match_hint_names_the_removed_turns() {
-        let hint = page_of(&passages(3, 5), &[], 1)["hint"].clone();
+        let hint = passage_page(&numbered_passages(3, 5), &[], 1)["hint"].clone();
         assert_eq!(hint, "removed messages are from turns 1 to 3; try fewer or other words");
-        let hint = page_of(&[], &[], 1)["hint"].clone();
+        let hint = passage_page(&[], &[], 1)["hint"].clone();
         assert_eq!(hint, "nothing was removed from this conversation");
     }
 }

@@ -31,12 +31,12 @@ pub struct Passage {
 
 /// Splits messages into passages, in their order. Calls of the tool itself are left out, because
 /// their results repeat others.
-pub fn passages_of(messages: &[HistoryMessage]) -> Vec<Passage> {
+pub fn split_into_passages(messages: &[HistoryMessage]) -> Vec<Passage> {
     let mut passages = Vec::new();
     for told in messages {
         for part in &told.message.parts {
-            let Some((from, text, call)) = text_of(part, told.message.role) else { continue };
-            let pieces = pieces_of(&text);
+            let Some((from, text, call)) = part_text(part, told.message.role) else { continue };
+            let pieces = split_into_pieces(&text);
             for (at, piece) in pieces.iter().enumerate() {
                 passages.push(Passage {
                     turn: told.turn,
@@ -53,7 +53,7 @@ pub fn passages_of(messages: &[HistoryMessage]) -> Vec<Passage> {
 }
 
 /// Returns who said a part, its text, and its call. Returns `None` for parts without a text.
-fn text_of(part: &Part, role: Role) -> Option<(String, String, Option<CallId>)> {
+fn part_text(part: &Part, role: Role) -> Option<(String, String, Option<CallId>)> {
     match part {
         Part::Text { text, .. } => {
             let from = if role == Role::Model { "assistant" } else { "user" };
@@ -65,7 +65,7 @@ fn text_of(part: &Part, role: Role) -> Option<(String, String, Option<CallId>)> 
             Some(call.id.clone()),
         )),
         Part::ToolResult(result) if result.name.as_str() != RECALL => {
-            let text = text_of_result(&result.content);
+            let text = format_result_text(&result.content);
             Some((format!("tool {}", result.name), text, Some(result.call_id.clone())))
         }
         Part::Data(data) => match &data.content {
@@ -77,7 +77,7 @@ fn text_of(part: &Part, role: Role) -> Option<(String, String, Option<CallId>)> 
 }
 
 /// Writes a result with its texts as they are, because escaped lines are hard to read.
-fn text_of_result(content: &Map<String, Value>) -> String {
+fn format_result_text(content: &Map<String, Value>) -> String {
     let texts = content.iter().filter(|(_, value)| value.as_str() != Some(""));
     let lines = texts.map(|(key, value)| match value {
         Value::String(text) if text.contains('\n') => format!("{key}:\n{text}"),
@@ -88,7 +88,7 @@ fn text_of_result(content: &Map<String, Value>) -> String {
 }
 
 /// Splits a text into pieces that end with a line if possible, and never inside of a character.
-fn pieces_of(text: &str) -> Vec<&str> {
+fn split_into_pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text.trim_end();
     while rest.len() > PASSAGE_BYTES_MAX {
@@ -113,18 +113,18 @@ mod tests {
     #[test]
     fn pieces_are_small_whole_and_end_with_lines() {
         for text in ["x".repeat(5_000), "日本".repeat(2_000), "a line\n".repeat(900)] {
-            let pieces = pieces_of(&text);
+            let pieces = split_into_pieces(&text);
             assert!(pieces.iter().all(|piece| piece.len() <= PASSAGE_BYTES_MAX));
             assert_eq!(pieces.concat(), text.trim_end());
         }
-        assert!(pieces_of(&"a line\n".repeat(900))[0].ends_with('\n'));
-        assert_eq!(pieces_of(" \n"), [""; 0]);
+        assert!(split_into_pieces(&"a line\n".repeat(900))[0].ends_with('\n'));
+        assert_eq!(split_into_pieces(" \n"), [""; 0]);
     }
 
     #[test]
     fn results_are_readable() {
         let content = json!({ "stdout": "one\ntwo", "stderr": "", "returncode": 0 });
         let Value::Object(content) = content else { unreachable!() };
-        assert_eq!(text_of_result(&content), "stdout:\none\ntwo\nreturncode: 0");
+        assert_eq!(format_result_text(&content), "stdout:\none\ntwo\nreturncode: 0");
     }
 }

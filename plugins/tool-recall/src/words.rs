@@ -19,12 +19,12 @@ pub fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
     };
     for word in folded.split(|sign: char| !sign.is_alphanumeric()).filter(|it| !it.is_empty()) {
         let lower = word.to_lowercase();
-        if word.chars().any(is_unspaced) {
+        if word.chars().any(is_unspaced_script) {
             for_each_pair(&lower, &mut take);
             continue;
         }
         take(&lower);
-        let parts = parts_of_name(word);
+        let parts = split_name(word);
         if parts.len() > 1 {
             parts.iter().for_each(|part| take(&part.to_lowercase()));
         }
@@ -33,7 +33,7 @@ pub fn for_each_word(text: &str, mut take: impl FnMut(&str)) {
 
 /// Returns how well two words match: 1 if they are the same, less if only their beginning is, and 0
 /// if they do not match.
-pub fn similarity(one: &str, other: &str) -> f64 {
+pub fn word_similarity(one: &str, other: &str) -> f64 {
     if one == other {
         return 1.0;
     }
@@ -46,7 +46,7 @@ pub fn similarity(one: &str, other: &str) -> f64 {
 }
 
 /// Splits a name where an upper-case letter follows a lower-case one.
-fn parts_of_name(word: &str) -> Vec<&str> {
+fn split_name(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut start, mut was_lower) = (0, false);
     for (at, sign) in word.char_indices() {
@@ -71,7 +71,7 @@ fn for_each_pair(word: &str, take: &mut impl FnMut(&str)) {
 }
 
 /// Returns true for Thai, Lao, Burmese, Khmer, Chinese and Japanese characters.
-fn is_unspaced(sign: char) -> bool {
+fn is_unspaced_script(sign: char) -> bool {
     matches!(
         sign,
         '\u{0e00}'..='\u{0eff}'
@@ -88,7 +88,7 @@ fn is_unspaced(sign: char) -> bool {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
+    fn collect_words(text: &str) -> Vec<String> {
         let mut words = Vec::new();
         for_each_word(text, |word| words.push(word.to_owned()));
         words
@@ -96,22 +96,22 @@ mod tests {
 
     #[test]
     fn words_are_folded_in_each_script() {
-        assert_eq!(words("Die GRÖSSE, bitte"), ["die", "grosse", "bitte"]);
-        assert_eq!(words("re\u{301}sumé ﬁle"), ["resume", "file"]);
-        assert_eq!(words("ПОРТ базы"), ["порт", "базы"]);
-        assert_eq!(words("東京都 港"), ["東京", "京都", "港"]);
-        assert_eq!(words("maxRetries=3"), ["maxretries", "max", "retries", "3"]);
-        assert_eq!(words("a_b-c/d.rs"), ["a", "b", "c", "d", "rs"]);
-        assert_eq!(words(" \n"), [""; 0]);
+        assert_eq!(collect_words("Die GRÖSSE, bitte"), ["die", "grosse", "bitte"]);
+        assert_eq!(collect_words("re\u{301}sumé ﬁle"), ["resume", "file"]);
+        assert_eq!(collect_words("ПОРТ базы"), ["порт", "базы"]);
+        assert_eq!(collect_words("東京都 港"), ["東京", "京都", "港"]);
+        assert_eq!(collect_words("maxRetries=3"), ["maxretries", "max", "retries", "3"]);
+        assert_eq!(collect_words("a_b-c/d.rs"), ["a", "b", "c", "d", "rs"]);
+        assert_eq!(collect_words(" \n"), [""; 0]);
     }
 
     #[test]
     fn beginnings_match_less_and_numbers_only_as_a_whole() {
-        assert_eq!(similarity("port", "port"), 1.0);
-        assert!(similarity("release", "releases") < 1.0);
-        assert!(similarity("releases", "release") > 0.0);
+        assert_eq!(word_similarity("port", "port"), 1.0);
+        assert!(word_similarity("release", "releases") < 1.0);
+        assert!(word_similarity("releases", "release") > 0.0);
         for (one, other) in [("use", "useful"), ("5432", "54321"), ("inter", "internationally")] {
-            assert_eq!(similarity(one, other), 0.0, "{one} {other}");
+            assert_eq!(word_similarity(one, other), 0.0, "{one} {other}");
         }
     }
 }

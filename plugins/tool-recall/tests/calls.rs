@@ -14,7 +14,7 @@ fn call_and_result(id: &str, name: &str, arguments: Value, text: &str) -> [Messa
 }
 
 /// Two collected turns, and one that the model still gets.
-fn host() -> FakeHost {
+fn host_with_collected_turns() -> FakeHost {
     let mut messages = vec![Message::user("The staging database listens on port 5433.")];
     let listing = "a.rs\n".repeat(2_000) + "needle.rs\n";
     messages.extend(call_and_result("1", "cat", json!({ "path": "src/a.rs" }), &listing));
@@ -29,7 +29,7 @@ fn host() -> FakeHost {
 
 #[track_caller]
 fn recall(arguments: Value) -> Value {
-    Value::Object(host().call("recall", arguments).unwrap().content)
+    Value::Object(host_with_collected_turns().call("recall", arguments).unwrap().content)
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn turn_is_read_in_its_order() {
 #[test]
 fn call_without_a_wish_is_refused() {
     for arguments in [json!({}), json!({ "query": " " }), json!({ "path": "" })] {
-        let error = host().call("recall", arguments).unwrap_err();
+        let error = host_with_collected_turns().call("recall", arguments).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{error}");
         assert!(error.message.contains("`query`, `turn` or `path`"), "{error}");
     }

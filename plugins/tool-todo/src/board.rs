@@ -12,7 +12,8 @@ use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
 use crate::events::TodoEvents;
 use crate::plan::{
-    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, current_time, invalid, is_open, text,
+    OUTPUT_BYTES_MAX, TodoPlan, TodoStep, UnblockedSteps, current_time, invalid_arguments,
+    is_open_status, validate_text,
 };
 use crate::plan_format;
 
@@ -41,7 +42,7 @@ pub enum DependentStep {
 
 impl Todo {
     /// Locks the board. Hold the lock only during a change.
-    pub fn board(&self) -> MutexGuard<'_, PlanBoard> {
+    pub fn lock_board(&self) -> MutexGuard<'_, PlanBoard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,14 +50,14 @@ impl Todo {
     ///
     /// # Errors
     /// The error of `change`.
-    pub fn change(
+    pub fn change_plan(
         cx: &Cx<Self>,
         change: impl FnOnce(&mut PlanBoard) -> Result<Value>,
     ) -> Result<Output> {
         let (mut answer, shown) = {
-            let mut board = cx.state().board();
+            let mut board = cx.state().lock_board();
             let answer = change(&mut board)?;
-            (board.with_untold(answer), board.plan.as_ref().map(TodoPlan::to_public_plan))
+            (board.add_subscribed_events(answer), board.plan.as_ref().map(TodoPlan::to_public_plan))
         };
         if let Some(shown) = shown {
             cx.plan_changed(shown);
@@ -70,16 +71,16 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if another plan is active.
-    pub fn create(&mut self, title: &str, steps: &[String]) -> Result<Value> {
+    pub fn create_plan(&mut self, title: &str, steps: &[String]) -> Result<Value> {
         if let Some(plan) = &self.plan
             && plan.is_active()
             && plan.has_open_steps()
         {
-            let open = plan.count(Status::Pending) + plan.count(Status::Blocked);
+            let open = plan.count_steps(Status::Pending) + plan.count_steps(Status::Blocked);
             let text = format!(
                 "An active plan already exists: '{}' ({open} pending, {} in progress). Do NOT recreate it.",
                 plan.title,
-                plan.count(Status::InProgress)
+                plan.count_steps(Status::InProgress)
             );
             return Err(Error::new(ErrorKind::Unavailable, text).with_hint(
                 "continue it: `addStep` adds a step, `setStepStatus` skips one, `completePlan` ends it",
@@ -97,12 +98,12 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if no plan exists, or it has started.
-    pub fn proposed(&self) -> Result<&TodoPlan> {
+    pub fn proposed_plan(&self) -> Result<&TodoPlan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Proposed => Ok(plan),
             PlanStatus::Active => {
-                Err(unavailable("Plan already started. Proceed with setStepStatus."))
+                Err(unavailable_error("Plan already started. Proceed with setStepStatus."))
             }
             _ => Err(no_plan_error()),
         }
@@ -112,8 +113,8 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if no plan exists, or it has started.
-    pub fn start(&mut self, message: Option<String>) -> Result<Value> {
-        self.proposed()?;
+    pub fn start_plan(&mut self, message: Option<String>) -> Result<Value> {
+        self.proposed_plan()?;
         let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         plan.status = PlanStatus::Active;
         plan.started_at = Some(current_time());
@@ -136,7 +137,7 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if the plan has not started, the step does not exist, or it waits for others.
-    pub fn set_step(
+    pub fn set_step_status(
         &mut self,
         step: &str,
         status: Status,
@@ -145,7 +146,7 @@ impl PlanBoard {
     ) -> Result<Value> {
         let (plan, events) = self.started_plan()?;
         let place = plan.step_index(step)?;
-        let UnblockedSteps(unblocked) = plan.set(place, status, result, error)?;
+        let UnblockedSteps(unblocked) = plan.set_step_status(place, status, result, error)?;
         let kind = match status {
             Status::InProgress => "step_started",
             Status::Completed => "step_completed",
@@ -163,8 +164,8 @@ impl PlanBoard {
     /// Completes a step and stores its output for dependent steps.
     ///
     /// # Errors
-    /// The errors of [`PlanBoard::set_step`].
-    pub fn complete_with(
+    /// The errors of [`PlanBoard::set_step_status`].
+    pub fn complete_step_with_output(
         &mut self,
         step: &str,
         output: Map<String, Value>,
@@ -174,12 +175,12 @@ impl PlanBoard {
         if bytes > OUTPUT_BYTES_MAX {
             let text =
                 format!("output has {bytes} bytes of JSON, but the maximum is {OUTPUT_BYTES_MAX}");
-            return Err(invalid(&text).with_hint("write it to a file and give its path"));
+            return Err(invalid_arguments(&text).with_hint("write it to a file and give its path"));
         }
         let (plan, _) = self.started_plan()?;
         let place = plan.step_index(step)?;
         let before = plan.steps[place].output.replace(output.clone());
-        let mut answer = self.set_step(step, Status::Completed, result, None);
+        let mut answer = self.set_step_status(step, Status::Completed, result, None);
         match &mut answer {
             Ok(answer) => answer["output"] = Value::Object(output),
             Err(_) => {
@@ -194,9 +195,9 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if the plan has not started, or has the maximum number of steps.
-    pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
+    pub fn add_step(&mut self, description: &str, after: Option<&str>) -> Result<Value> {
         let (plan, events) = self.started_plan()?;
-        let place = plan.add(description, after)?;
+        let place = plan.insert_step(description, after)?;
         events.record_event("step_added", plan, Some(&plan.steps[place]));
         let mut answer = plan_format::step_json(plan, place);
         answer["total_steps"] = json!(plan.steps.len());
@@ -206,8 +207,8 @@ impl PlanBoard {
     /// Makes an existing step wait for others, or adds a step that does.
     ///
     /// # Errors
-    /// The errors of [`PlanBoard::add`], or an error if a step would wait for itself.
-    pub fn add_dependent(
+    /// The errors of [`PlanBoard::add_step`], or an error if a step would wait for itself.
+    pub fn add_dependent_step(
         &mut self,
         step: DependentStep,
         depends_on: &[String],
@@ -221,13 +222,13 @@ impl PlanBoard {
                 (place, Some(place))
             }
             DependentStep::Described(description) => {
-                let wanted = text("description", &description)?;
-                let is_it = |it: &TodoStep| it.description == wanted && is_open(it.status);
+                let wanted = validate_text("description", &description)?;
+                let is_it = |it: &TodoStep| it.description == wanted && is_open_status(it.status);
                 let known = plan.steps.iter().position(is_it);
-                (known.map_or_else(|| plan.add(&wanted, None), Ok)?, known)
+                (known.map_or_else(|| plan.insert_step(&wanted, None), Ok)?, known)
             }
         };
-        if let Err(error) = plan.depend(place, depends_on) {
+        if let Err(error) = plan.add_dependencies(place, depends_on) {
             *plan = changed;
             return Err(error);
         }
@@ -245,7 +246,7 @@ impl PlanBoard {
         let to = if known.is_some() { "existing step" } else { "new step" };
         let state = if is_blocked { " (BLOCKED)" } else { "" };
         let mut answer = plan_format::step_json(plan, place);
-        answer["blocked_by"] = json!(plan.waits_for(place));
+        answer["blocked_by"] = json!(plan.open_dependencies(place));
         answer["total_steps"] = json!(plan.steps.len());
         answer["message"] =
             json!(format!("Added {} dependencies to {to}{state}", depends_on.len()));
@@ -257,32 +258,32 @@ impl PlanBoard {
     /// # Errors
     /// An error if no plan exists, or if a plan to which the user has not agreed should become
     /// completed.
-    pub fn complete(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
+    pub fn complete_plan(&mut self, status: PlanStatus, summary: Option<String>) -> Result<Value> {
         let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Active => {}
             PlanStatus::Proposed if status == PlanStatus::Cancelled => {}
             PlanStatus::Proposed => {
-                let name = plan_format::plan_status(status);
+                let name = plan_format::plan_status_name(status);
                 let text = format!("Cannot mark plan as '{name}' - plan was never started.");
                 return Err(
-                    unavailable(&text).with_hint("Use 'cancelled' if the plan was rejected.")
+                    unavailable_error(&text).with_hint("Use 'cancelled' if the plan was rejected.")
                 );
             }
             _ => return Err(no_plan_error()),
         }
-        plan.summary = summary.map(|summary| text("summary", &summary)).transpose()?;
+        plan.summary = summary.map(|summary| validate_text("summary", &summary)).transpose()?;
         plan.status = status;
         plan.completed_at = Some(current_time());
-        let kind = format!("plan_{}", plan_format::plan_status(status));
+        let kind = format!("plan_{}", plan_format::plan_status_name(status));
         self.events.record_event(&kind, plan, None);
         Ok(json!({
             "plan_id": plan.id,
             "title": plan.title,
-            "status": plan_format::plan_status(status),
+            "status": plan_format::plan_status_name(status),
             "completed_at": plan.completed_at,
             "summary": plan.summary,
-            "progress": plan_format::progress(plan),
+            "progress": plan_format::progress_json(plan),
         }))
     }
 
@@ -290,7 +291,7 @@ impl PlanBoard {
     ///
     /// # Errors
     /// An error if no plan exists, or it has another ID.
-    pub fn find(&self, plan_id: Option<&str>) -> Result<&TodoPlan> {
+    pub fn find_plan(&self, plan_id: Option<&str>) -> Result<&TodoPlan> {
         let plan = self.plan.as_ref().ok_or_else(no_plan_error)?;
         match plan_id {
             Some(id) if id != plan.id => {
@@ -303,8 +304,8 @@ impl PlanBoard {
     }
 
     /// Adds subscribed events to a result.
-    fn with_untold(&mut self, mut answer: Value) -> Value {
-        let untold = self.events.take_untold();
+    fn add_subscribed_events(&mut self, mut answer: Value) -> Value {
+        let untold = self.events.take_new_events();
         if let (Some(answer), false) = (answer.as_object_mut(), untold.is_empty()) {
             answer.insert("task_events".to_owned(), json!(untold));
         }
@@ -315,9 +316,9 @@ impl PlanBoard {
         let plan = self.plan.as_mut().ok_or_else(no_plan_error)?;
         match plan.status {
             PlanStatus::Active => Ok((plan, &mut self.events)),
-            PlanStatus::Proposed => {
-                Err(unavailable("Plan not started. Call startPlan first to confirm the plan."))
-            }
+            PlanStatus::Proposed => Err(unavailable_error(
+                "Plan not started. Call startPlan first to confirm the plan.",
+            )),
             _ => Err(no_plan_error()),
         }
     }
@@ -331,7 +332,7 @@ impl State for Todo {
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(to_value(&*self.board()).ok())
+        Ok(to_value(&*self.lock_board()).ok())
     }
 
     fn describe(description: &mut Description) {
@@ -348,15 +349,15 @@ impl State for Todo {
             let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
-        let text = cx.state().board().plan.as_ref().map(plan_format::format_for_user);
+        let text = cx.state().lock_board().plan.as_ref().map(plan_format::format_for_user);
         Ok(Output::text(text.unwrap_or_else(|| "there is no plan".to_owned())))
     }
 }
 
 fn no_plan_error() -> Error {
-    unavailable("No active plan. Create a plan first with createPlan.")
+    unavailable_error("No active plan. Create a plan first with createPlan.")
 }
 
-fn unavailable(text: &str) -> Error {
+fn unavailable_error(text: &str) -> Error {
     Error::new(ErrorKind::Unavailable, text)
 }

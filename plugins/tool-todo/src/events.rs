@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde;
 
-use crate::plan::{TodoPlan, TodoStep, invalid};
+use crate::plan::{TodoPlan, TodoStep, invalid_arguments};
 
 /// The name of the plan's own agent. An empty name has the same meaning.
 pub const THIS_AGENT: &str = "main";
@@ -70,17 +70,17 @@ impl EventFilter {
     ///
     /// # Errors
     /// An error if a type is unknown.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_event_types(&self) -> Result<()> {
         match self.event_types.iter().find(|kind| !EVENT_TYPES.contains(&kind.as_str())) {
             None => Ok(()),
             Some(kind) => {
                 let hint = format!("use one of: {}", EVENT_TYPES.join(", "));
-                Err(invalid(&format!("Invalid event type: {kind}")).with_hint(hint))
+                Err(invalid_arguments(&format!("Invalid event type: {kind}")).with_hint(hint))
             }
         }
     }
 
-    fn matches_event(&self, event: &Value) -> bool {
+    fn is_event_match(&self, event: &Value) -> bool {
         let is = |wanted: &Option<String>, key: &str| {
             wanted.as_ref().is_none_or(|wanted| event[key] == wanted.as_str())
         };
@@ -111,7 +111,7 @@ impl TodoEvents {
             let result = step.error.as_ref().or(step.result.as_ref());
             event["payload"] = json!({ "result": result, "output": step.output });
         }
-        if self.subscriptions.iter().any(|wanted| wanted.filter.matches_event(&event)) {
+        if self.subscriptions.iter().any(|wanted| wanted.filter.is_event_match(&event)) {
             self.untold.push_back(event.clone());
         }
         self.happened.push_back(event);
@@ -127,10 +127,10 @@ impl TodoEvents {
     /// # Errors
     /// An error if a type is unknown, or there are too many subscriptions.
     pub fn subscribe(&mut self, filter: EventFilter) -> Result<Value> {
-        filter.check()?;
+        filter.check_event_types()?;
         if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
             let error = format!("there are already {SUBSCRIPTIONS_MAX} subscriptions");
-            return Err(invalid(&error).with_hint("`unsubscribe` ends one"));
+            return Err(invalid_arguments(&error).with_hint("`unsubscribe` ends one"));
         }
         self.subscribed += 1;
         let subscription_id = format!("subscription_{}", self.subscribed);
@@ -147,7 +147,7 @@ impl TodoEvents {
     }
 
     /// Lists the subscriptions.
-    pub fn subscriptions(&self) -> Value {
+    pub fn list_subscriptions(&self) -> Value {
         json!({ "subscriptions": self.subscriptions, "count": self.subscriptions.len() })
     }
 
@@ -159,18 +159,23 @@ impl TodoEvents {
     }
 
     /// Takes the next subscribed events.
-    pub fn take_untold(&mut self) -> Vec<Value> {
+    pub fn take_new_events(&mut self) -> Vec<Value> {
         let count = self.untold.len().min(TOLD_MAX);
         self.untold.drain(..count).collect()
     }
 
     /// Returns the newest events, oldest first.
-    pub fn find(&self, filter: &EventFilter, after: Option<&str>, limit: usize) -> Vec<Value> {
+    pub fn find_events(
+        &self,
+        filter: &EventFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Vec<Value> {
         let start = after.and_then(|after| {
             self.happened.iter().position(|event| event["event_id"] == after).map(|it| it + 1)
         });
         let found =
-            self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.matches_event(it));
+            self.happened.iter().skip(start.unwrap_or(0)).filter(|it| filter.is_event_match(it));
         let found: Vec<&Value> = found.collect();
         let skipped = if limit == 0 { 0 } else { found.len().saturating_sub(limit) };
         found[skipped..].iter().map(|&event| event.clone()).collect()

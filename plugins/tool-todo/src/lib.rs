@@ -43,7 +43,7 @@ use board::Todo;
     })
 )]
 async fn create_plan(cx: &Cx<Todo>, title: String, steps: Vec<String>) -> Result<Output> {
-    Todo::change(cx, |board| board.create(&title, &steps))
+    Todo::change_plan(cx, |board| board.create_plan(&title, &steps))
 }
 
 /// Ask the user to approve the plan, then start it.
@@ -70,13 +70,13 @@ impl Tool for StartPlan {
     type State = Todo;
 
     async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        Todo::change(cx, |board| board.start(non_empty_text(self.message)))
+        Todo::change_plan(cx, |board| board.start_plan(non_empty_text(self.message)))
     }
 
     async fn preview(self, cx: &Cx<Todo>) -> Result<Preview> {
-        let board = cx.state().board();
+        let board = cx.state().lock_board();
         // The user can agree only to a plan that the preview shows.
-        Ok(board.proposed().map_or_else(Preview::refused, |plan| {
+        Ok(board.proposed_plan().map_or_else(Preview::refused, |plan| {
             Preview::text(plan_format::format_for_user(plan))
         }))
     }
@@ -126,8 +126,8 @@ async fn set_step_status(
         NewStatus::Failed => Status::Failed,
         NewStatus::Skipped => Status::Skipped,
     };
-    Todo::change(cx, |board| {
-        board.set_step(&step_id, status, non_empty_text(result), non_empty_text(error))
+    Todo::change_plan(cx, |board| {
+        board.set_step_status(&step_id, status, non_empty_text(result), non_empty_text(error))
     })
 }
 
@@ -167,7 +167,7 @@ async fn complete_plan(
         PlanEnding::Failed => PlanStatus::Failed,
         PlanEnding::Cancelled => PlanStatus::Cancelled,
     };
-    Todo::change(cx, |board| board.complete(status, non_empty_text(summary)))
+    Todo::change_plan(cx, |board| board.complete_plan(status, non_empty_text(summary)))
 }
 
 /// Add a step to the end of the plan or after another step.
@@ -192,7 +192,9 @@ async fn add_step(
     description: String,
     #[serde(default)] after_step_id: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.add(&description, non_empty_text(after_step_id).as_deref()))
+    Todo::change_plan(cx, |board| {
+        board.add_step(&description, non_empty_text(after_step_id).as_deref())
+    })
 }
 
 /// Show the plan and its progress.
@@ -205,8 +207,10 @@ async fn add_step(
     schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." } } })
 )]
 async fn get_plan_status(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
-    let board = cx.state().board();
-    Ok(Output::json(plan_format::status_of(board.find(non_empty_text(plan_id).as_deref())?)))
+    let board = cx.state().lock_board();
+    Ok(Output::json(plan_format::plan_status_json(
+        board.find_plan(non_empty_text(plan_id).as_deref())?,
+    )))
 }
 
 /// Returns a text unless it is empty.

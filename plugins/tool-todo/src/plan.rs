@@ -66,7 +66,7 @@ impl TodoPlan {
     pub fn new(number: usize, title: &str, steps: &[String]) -> Result<Self> {
         let mut plan = Self {
             id: format!("plan_{number}"),
-            title: text("title", title)?,
+            title: validate_text("title", title)?,
             status: PlanStatus::Proposed,
             steps: Vec::new(),
             summary: None,
@@ -76,10 +76,10 @@ impl TodoPlan {
             steps_made: 0,
         };
         if steps.is_empty() {
-            return Err(invalid("steps must be a non-empty array"));
+            return Err(invalid_arguments("steps must be a non-empty array"));
         }
         for step in steps {
-            plan.add(step, None)?;
+            plan.insert_step(step, None)?;
         }
         Ok(plan)
     }
@@ -90,25 +90,25 @@ impl TodoPlan {
     }
 
     /// Counts the steps with this status.
-    pub fn count(&self, status: Status) -> usize {
+    pub fn count_steps(&self, status: Status) -> usize {
         self.steps.iter().filter(|step| step.status == status).count()
     }
 
     /// Returns true if a step is still open.
     pub fn has_open_steps(&self) -> bool {
-        self.steps.iter().any(|step| is_open(step.status))
+        self.steps.iter().any(|step| is_open_status(step.status))
     }
 
     /// Adds a step after another one, or at the end. Returns its index.
     ///
     /// # Errors
     /// An error if the other step does not exist, or there are too many steps.
-    pub fn add(&mut self, description: &str, after: Option<&str>) -> Result<usize> {
+    pub fn insert_step(&mut self, description: &str, after: Option<&str>) -> Result<usize> {
         if self.steps.len() >= PLAN_STEPS_MAX {
-            let error = invalid(&format!("a plan has at most {PLAN_STEPS_MAX} steps"));
+            let error = invalid_arguments(&format!("a plan has at most {PLAN_STEPS_MAX} steps"));
             return Err(error.with_hint("join small steps into one, or plan the first part now"));
         }
-        let description = text("description", description)?;
+        let description = validate_text("description", description)?;
         let place = match after {
             Some(after) => self.step_index(after)? + 1,
             None => self.steps.len(),
@@ -137,14 +137,14 @@ impl TodoPlan {
     ///
     /// # Errors
     /// An error if the step waits for others.
-    pub fn set(
+    pub fn set_step_status(
         &mut self,
         place: usize,
         status: Status,
         result: Option<String>,
         error: Option<String>,
     ) -> Result<UnblockedSteps> {
-        let waits_for = self.waits_for(place);
+        let waits_for = self.open_dependencies(place);
         let step = &mut self.steps[place];
         let is_begun = matches!(status, Status::InProgress | Status::Completed);
         if is_begun && !waits_for.is_empty() {
@@ -156,25 +156,27 @@ impl TodoPlan {
         if status == Status::InProgress {
             step.started_at = Some(current_time());
         }
-        step.completed_at = (!is_open(status)).then(current_time);
-        step.result = result.map(|result| text("result", &result)).transpose()?;
-        step.error = error.map(|error| text("error", &error)).transpose()?;
-        Ok(self.unblock())
+        step.completed_at = (!is_open_status(status)).then(current_time);
+        step.result = result.map(|result| validate_text("result", &result)).transpose()?;
+        step.error = error.map(|error| validate_text("error", &error)).transpose()?;
+        Ok(self.unblock_ready_steps())
     }
 
     /// Makes a step wait for others.
     ///
     /// # Errors
     /// An error if the step has ended, or would wait for itself.
-    pub fn depend(&mut self, place: usize, on: &[String]) -> Result<()> {
-        if !is_open(self.steps[place].status) {
-            return Err(invalid(&format!("{} has already ended", self.steps[place].id)));
+    pub fn add_dependencies(&mut self, place: usize, on: &[String]) -> Result<()> {
+        if !is_open_status(self.steps[place].status) {
+            return Err(invalid_arguments(&format!("{} has already ended", self.steps[place].id)));
         }
         for other in on {
             let other = self.step_index(other)?;
-            if self.leads_to(other, place) {
+            if self.depends_on_step(other, place) {
                 let (step, other) = (&self.steps[place].id, &self.steps[other].id);
-                return Err(invalid(&format!("{step} would wait for itself through {other}")));
+                return Err(invalid_arguments(&format!(
+                    "{step} would wait for itself through {other}"
+                )));
             }
             let id = self.steps[other].id.clone();
             let step = &mut self.steps[place];
@@ -182,7 +184,7 @@ impl TodoPlan {
                 step.depends_on.push(id);
             }
         }
-        if !self.waits_for(place).is_empty() {
+        if !self.open_dependencies(place).is_empty() {
             self.steps[place].status = Status::Blocked;
         }
         Ok(())
@@ -190,23 +192,29 @@ impl TodoPlan {
 
     /// Returns the steps that must end before this one can start. Failed and skipped steps count as
     /// ended, because otherwise dependent steps would wait forever.
-    pub fn waits_for(&self, place: usize) -> Vec<String> {
-        self.depends_on(place, is_open)
+    pub fn open_dependencies(&self, place: usize) -> Vec<String> {
+        self.dependencies_with_status(place, is_open_status)
     }
 
     /// Returns the failed and skipped steps that this one depends on.
     pub fn failed_dependencies(&self, place: usize) -> Vec<String> {
-        self.depends_on(place, |status| matches!(status, Status::Failed | Status::Skipped))
+        self.dependencies_with_status(place, |status| {
+            matches!(status, Status::Failed | Status::Skipped)
+        })
     }
 
-    fn depends_on(&self, place: usize, is_so: impl Fn(Status) -> bool) -> Vec<String> {
+    fn dependencies_with_status(
+        &self,
+        place: usize,
+        is_so: impl Fn(Status) -> bool,
+    ) -> Vec<String> {
         let is_it =
             |id: &&String| self.steps.iter().any(|step| step.id == **id && is_so(step.status));
         self.steps[place].depends_on.iter().filter(is_it).cloned().collect()
     }
 
     /// Returns the outputs of the steps that this one depends on.
-    pub fn received(&self, place: usize) -> Map<String, Value> {
+    pub fn dependency_outputs(&self, place: usize) -> Map<String, Value> {
         let mut received = Map::new();
         for id in &self.steps[place].depends_on {
             let Some(step) = self.steps.iter().find(|step| step.id == *id) else { continue };
@@ -236,10 +244,12 @@ impl TodoPlan {
         }
     }
 
-    fn unblock(&mut self) -> UnblockedSteps {
+    fn unblock_ready_steps(&mut self) -> UnblockedSteps {
         let mut unblocked = Vec::new();
         for place in 0..self.steps.len() {
-            if self.steps[place].status == Status::Blocked && self.waits_for(place).is_empty() {
+            if self.steps[place].status == Status::Blocked
+                && self.open_dependencies(place).is_empty()
+            {
                 self.steps[place].status = Status::Pending;
                 unblocked.push(self.steps[place].id.clone());
             }
@@ -248,7 +258,7 @@ impl TodoPlan {
     }
 
     /// Returns true if a step is `to`, or depends on it directly or indirectly.
-    fn leads_to(&self, from: usize, to: usize) -> bool {
+    fn depends_on_step(&self, from: usize, to: usize) -> bool {
         let mut left = vec![from];
         let mut seen = vec![false; self.steps.len()];
         while let Some(place) = left.pop() {
@@ -270,24 +280,24 @@ pub fn current_time() -> String {
 }
 
 /// Returns true if a step with this status is still open.
-pub fn is_open(status: Status) -> bool {
+pub fn is_open_status(status: Status) -> bool {
     !matches!(status, Status::Completed | Status::Failed | Status::Skipped)
 }
 
 /// Validates a text from the model.
-pub fn text(name: &str, text: &str) -> Result<String> {
+pub fn validate_text(name: &str, text: &str) -> Result<String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err(invalid(&format!("{name} is required")));
+        return Err(invalid_arguments(&format!("{name} is required")));
     }
     if text.len() > TEXT_BYTES_MAX {
         let error = format!("{name} has {} bytes, but the maximum is {TEXT_BYTES_MAX}", text.len());
-        return Err(invalid(&error).with_hint("shorten it, or write it to a file"));
+        return Err(invalid_arguments(&error).with_hint("shorten it, or write it to a file"));
     }
     Ok(text.to_owned())
 }
 
 /// Returns the error for invalid arguments.
-pub fn invalid(text: &str) -> Error {
+pub fn invalid_arguments(text: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, text)
 }

@@ -3,22 +3,23 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::work_plan::{PlanStatus, PlanStepStatus as Status};
 
-use crate::plan::{TodoPlan, TodoStep, is_open};
+use crate::plan::{TodoPlan, TodoStep, is_open_status};
 
 /// Returns the whole plan.
 pub fn plan_json(plan: &TodoPlan) -> Value {
-    let steps: Vec<Value> = (0..plan.steps.len()).map(|place| step_facts(plan, place)).collect();
+    let steps: Vec<Value> =
+        (0..plan.steps.len()).map(|place| step_facts_json(plan, place)).collect();
     json!({
         "plan_id": plan.id,
         "title": plan.title,
-        "status": plan_status(plan.status),
+        "status": plan_status_name(plan.status),
         "steps": steps,
-        "progress": progress(plan),
+        "progress": progress_json(plan),
     })
 }
 
 /// Returns the whole plan, with its times, the current step and the summary.
-pub fn status_of(plan: &TodoPlan) -> Value {
+pub fn plan_status_json(plan: &TodoPlan) -> Value {
     let mut told = plan_json(plan);
     let current = plan.steps.iter().position(|step| step.status == Status::InProgress);
     let current = current.map(|place| {
@@ -35,9 +36,9 @@ pub fn status_of(plan: &TodoPlan) -> Value {
 
 /// Returns a changed step, with the instruction for the next one.
 pub fn step_json(plan: &TodoPlan, place: usize) -> Value {
-    let mut told = step_facts(plan, place);
-    told["progress"] = progress(plan);
-    if let Some(next) = instruction(plan, &plan.steps[place]) {
+    let mut told = step_facts_json(plan, place);
+    told["progress"] = progress_json(plan);
+    if let Some(next) = next_step_instruction(plan, &plan.steps[place]) {
         told["instruction"] = json!(next);
     }
     told
@@ -50,24 +51,24 @@ pub fn blocked_step_json(plan: &TodoPlan, place: usize) -> Value {
         "step_id": step.id,
         "sequence": place + 1,
         "description": step.description,
-        "blocked_by": plan.waits_for(place),
+        "blocked_by": plan.open_dependencies(place),
         "depends_on": step.depends_on,
-        "received_outputs": plan.received(place),
+        "received_outputs": plan.dependency_outputs(place),
     })
 }
 
 /// Returns the progress of a plan.
-pub fn progress(plan: &TodoPlan) -> Value {
-    let (total, completed) = (plan.steps.len(), plan.count(Status::Completed));
+pub fn progress_json(plan: &TodoPlan) -> Value {
+    let (total, completed) = (plan.steps.len(), plan.count_steps(Status::Completed));
     let percent = completed as f64 * 100.0 / total.max(1) as f64;
     json!({
         "total": total,
         "completed": completed,
-        "failed": plan.count(Status::Failed),
-        "skipped": plan.count(Status::Skipped),
-        "in_progress": plan.count(Status::InProgress),
-        "pending": plan.count(Status::Pending),
-        "blocked": plan.count(Status::Blocked),
+        "failed": plan.count_steps(Status::Failed),
+        "skipped": plan.count_steps(Status::Skipped),
+        "in_progress": plan.count_steps(Status::InProgress),
+        "pending": plan.count_steps(Status::Pending),
+        "blocked": plan.count_steps(Status::Blocked),
         "percent": (percent * 10.0).round() / 10.0,
     })
 }
@@ -77,14 +78,14 @@ pub fn format_for_user(plan: &TodoPlan) -> String {
     let line = |(index, step): (usize, &TodoStep)| {
         let result = step.error.as_ref().or(step.result.as_ref());
         let result = result.map(|result| format!(" ({result})")).unwrap_or_default();
-        format!("{:>3}. {}: {}{result}", index + 1, status(step.status), step.description)
+        format!("{:>3}. {}: {}{result}", index + 1, step_status_name(step.status), step.description)
     };
     let steps: Vec<String> = plan.steps.iter().enumerate().map(line).collect();
-    format!("{} ({})\n{}", plan.title, plan_status(plan.status), steps.join("\n"))
+    format!("{} ({})\n{}", plan.title, plan_status_name(plan.status), steps.join("\n"))
 }
 
 /// Returns the name of a plan's status.
-pub fn plan_status(status: PlanStatus) -> &'static str {
+pub fn plan_status_name(status: PlanStatus) -> &'static str {
     match status {
         PlanStatus::Proposed => "proposed",
         PlanStatus::Active | PlanStatus::Unknown => "active",
@@ -94,13 +95,13 @@ pub fn plan_status(status: PlanStatus) -> &'static str {
     }
 }
 
-fn step_facts(plan: &TodoPlan, place: usize) -> Value {
+fn step_facts_json(plan: &TodoPlan, place: usize) -> Value {
     let step = &plan.steps[place];
     let mut told = json!({
         "step_id": step.id,
         "sequence": place + 1,
         "description": step.description,
-        "status": status(step.status),
+        "status": step_status_name(step.status),
     });
     if let Some(result) = &step.result {
         told["result"] = json!(result);
@@ -114,21 +115,21 @@ fn step_facts(plan: &TodoPlan, place: usize) -> Value {
         }
     }
     let missing = plan.failed_dependencies(place);
-    if !missing.is_empty() && is_open(step.status) {
+    if !missing.is_empty() && is_open_status(step.status) {
         told["not_completed"] = json!(missing);
     }
-    let waits_for = plan.waits_for(place);
+    let waits_for = plan.open_dependencies(place);
     if !waits_for.is_empty() {
         told["blocked_by"] = json!(waits_for);
     }
-    let received = plan.received(place);
+    let received = plan.dependency_outputs(place);
     if step.status == Status::InProgress && !received.is_empty() {
         told["received_outputs"] = Value::Object(received);
     }
     told
 }
 
-fn instruction(plan: &TodoPlan, step: &TodoStep) -> Option<String> {
+fn next_step_instruction(plan: &TodoPlan, step: &TodoStep) -> Option<String> {
     let next = plan.steps.iter().find(|step| step.status == Status::Pending);
     match step.status {
         Status::InProgress => Some(format!(
@@ -139,7 +140,8 @@ fn instruction(plan: &TodoPlan, step: &TodoStep) -> Option<String> {
             Some("All steps are done. Call completePlan.".to_owned())
         }
         Status::Completed | Status::Skipped => next.map(|next| {
-            format!("Step {}. Proceed immediately to next step: {}", status(step.status), next.description)
+            let status = step_status_name(step.status);
+            format!("Step {status}. Proceed immediately to next step: {}", next.description)
         }),
         Status::Failed => Some(
             "Add an alternative with addStep, skip the steps that depend on this one, or continue with the next. Do not recreate the plan."
@@ -149,7 +151,7 @@ fn instruction(plan: &TodoPlan, step: &TodoStep) -> Option<String> {
     }
 }
 
-fn status(status: Status) -> &'static str {
+fn step_status_name(status: Status) -> &'static str {
     match status {
         Status::Pending | Status::Unknown => "pending",
         Status::Blocked => "blocked",

@@ -11,7 +11,7 @@ use jaato_plugin_sdk::types::work_plan::PlanStepStatus as Status;
 
 use crate::board::{DependentStep, Todo};
 use crate::events::{EVENT_TYPES, EventFilter, THIS_AGENT};
-use crate::plan::invalid;
+use crate::plan::invalid_arguments;
 use crate::{non_empty_text, plan_format};
 
 /// The interval at which a call that waits for events checks them.
@@ -65,18 +65,18 @@ async fn add_dependent_step(
 ) -> Result<Output> {
     let mut steps = Vec::with_capacity(depends_on.len());
     for dependency in depends_on {
-        is_here(&dependency.agent_id)?;
+        check_agent_is_this(&dependency.agent_id)?;
         if let Some(plan) = non_empty_text(dependency.plan_id) {
-            cx.state().board().find(Some(&plan))?;
+            cx.state().lock_board().find_plan(Some(&plan))?;
         }
         steps.push(dependency.step_id);
     }
     let step = match (non_empty_text(step_id), non_empty_text(description)) {
         (Some(id), _) => DependentStep::Known(id),
         (None, Some(description)) => DependentStep::Described(description),
-        (None, None) => return Err(invalid("step_id or description is required")),
+        (None, None) => return Err(invalid_arguments("step_id or description is required")),
     };
-    Todo::change(cx, |board| board.add_dependent(step, &steps, non_empty_text(provides)))
+    Todo::change_plan(cx, |board| board.add_dependent_step(step, &steps, non_empty_text(provides)))
 }
 
 /// Complete a step and pass its output to steps that wait for it.
@@ -103,7 +103,9 @@ async fn complete_step_with_output(
     output: Map<String, Value>,
     #[serde(default)] result: String,
 ) -> Result<Output> {
-    Todo::change(cx, |board| board.complete_with(&step_id, output, non_empty_text(result)))
+    Todo::change_plan(cx, |board| {
+        board.complete_step_with_output(&step_id, output, non_empty_text(result))
+    })
 }
 
 /// List the steps that wait for others.
@@ -116,8 +118,8 @@ async fn complete_step_with_output(
     schema = json!({ "type": "object", "additionalProperties": false, "properties": { "plan_id": { "type": "string", TOUCHES: { "text": "the name of a plan" }, "description": "Default: this session's plan." } } })
 )]
 async fn get_blocked_steps(cx: &Cx<Todo>, #[serde(default)] plan_id: String) -> Result<Output> {
-    let board = cx.state().board();
-    let plan = board.find(non_empty_text(plan_id).as_deref())?;
+    let board = cx.state().lock_board();
+    let plan = board.find_plan(non_empty_text(plan_id).as_deref())?;
     let is_blocked = |place: &usize| plan.steps[*place].status == Status::Blocked;
     let blocked = (0..plan.steps.len()).filter(is_blocked);
     let blocked: Vec<Value> =
@@ -154,13 +156,13 @@ async fn subscribe_to_tasks(
     #[serde(default)] plan_id: String,
     #[serde(default)] step_id: String,
 ) -> Result<Output> {
-    is_here(&agent_id)?;
+    check_agent_is_this(&agent_id)?;
     let filter = EventFilter {
         event_types,
         plan_id: non_empty_text(plan_id),
         step_id: non_empty_text(step_id),
     };
-    Ok(Output::json(cx.state().board().events.subscribe(filter)?))
+    Ok(Output::json(cx.state().lock_board().events.subscribe(filter)?))
 }
 
 /// List event subscriptions.
@@ -172,7 +174,7 @@ async fn subscribe_to_tasks(
     auto_approval
 )]
 async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
-    Ok(Output::json(cx.state().board().events.subscriptions()))
+    Ok(Output::json(cx.state().lock_board().events.list_subscriptions()))
 }
 
 /// End an event subscription.
@@ -191,7 +193,7 @@ async fn list_subscriptions(cx: &Cx<Todo>) -> Result<Output> {
     })
 )]
 async fn unsubscribe(cx: &Cx<Todo>, subscription_id: String) -> Result<Output> {
-    let ended = cx.state().board().events.unsubscribe(&subscription_id);
+    let ended = cx.state().lock_board().events.unsubscribe(&subscription_id);
     Ok(Output::json(json!({ "subscription_id": subscription_id, "unsubscribed": ended })))
 }
 
@@ -221,19 +223,21 @@ async fn get_task_events(
     cx: &Cx<Todo>,
     #[serde(default)] agent_id: String,
     #[serde(default)] event_types: Vec<String>,
-    #[serde(default = "events_by_default")] limit: usize,
+    #[serde(default = "default_event_limit")] limit: usize,
     #[serde(default)] timeout: f64,
     #[serde(default)] after_event: String,
 ) -> Result<Output> {
-    is_here(&agent_id)?;
+    check_agent_is_this(&agent_id)?;
     let (wait, after_event) = (timeout.clamp(0.0, 30.0), non_empty_text(after_event));
     if wait > 0.0 && event_types.is_empty() && after_event.is_none() && agent_id.is_empty() {
-        let error =
-            invalid("timeout requires at least one of: agent_id, event_types, or after_event.");
+        let error = invalid_arguments(
+            "timeout requires at least one of: agent_id, event_types, or after_event.",
+        );
         return Err(error.with_hint("without one, old events would be returned immediately"));
     }
     let filter = EventFilter { event_types, ..EventFilter::default() };
-    let find = || cx.state().board().events.find(&filter, after_event.as_deref(), limit);
+    let find =
+        || cx.state().lock_board().events.find_events(&filter, after_event.as_deref(), limit);
     let mut events = find();
     let mut left = Duration::from_secs_f64(wait);
     while events.is_empty() && !left.is_zero() {
@@ -249,12 +253,12 @@ async fn get_task_events(
     Ok(Output::json(told))
 }
 
-fn events_by_default() -> usize {
+fn default_event_limit() -> usize {
     20
 }
 
 /// Returns an error for another agent, because plans of other sessions are not visible here.
-fn is_here(agent_id: &str) -> Result<()> {
+fn check_agent_is_this(agent_id: &str) -> Result<()> {
     match agent_id {
         "" | THIS_AGENT => Ok(()),
         other => {

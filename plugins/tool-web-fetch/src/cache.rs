@@ -55,7 +55,7 @@ pub enum CacheHit {
 
 impl PageCache {
     /// Returns a page.
-    pub fn get(&self, key: &str, ttl: Duration) -> Option<CacheHit> {
+    pub fn get_page(&self, key: &str, ttl: Duration) -> Option<CacheHit> {
         let found = self.pages.iter().find(|cached| cached.key == key)?;
         let page = Arc::clone(&found.page);
         if found.checked.elapsed() < ttl {
@@ -70,18 +70,18 @@ impl PageCache {
     }
 
     /// Stores a page, or notes that it was checked.
-    pub fn put(&mut self, key: &str, page: Arc<LoadedPage>) {
+    pub fn put_page(&mut self, key: &str, page: Arc<LoadedPage>) {
         self.pages.retain(|cached| cached.key != key);
         if page.body.len() > BYTES_MAX {
             return;
         }
         self.pages.push_back(CachedPage { key: key.to_owned(), page, checked: Instant::now() });
-        while self.pages.len() > PAGES_MAX || self.bytes() > BYTES_MAX {
+        while self.pages.len() > PAGES_MAX || self.cached_bytes() > BYTES_MAX {
             self.pages.pop_front();
         }
     }
 
-    fn bytes(&self) -> usize {
+    fn cached_bytes(&self) -> usize {
         self.pages.iter().map(|cached| cached.page.body.len()).sum()
     }
 }
@@ -92,7 +92,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    fn page(headers: &[(&str, &str)], bytes: usize) -> Arc<LoadedPage> {
+    fn test_page(headers: &[(&str, &str)], bytes: usize) -> Arc<LoadedPage> {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let url = "https://a.example/".to_owned();
         Arc::new(LoadedPage { url, status: 200, headers: headers.collect(), body: vec![0; bytes] })
@@ -101,26 +101,32 @@ mod tests {
     #[test]
     fn fresh_page_is_used_and_a_stale_one_is_checked() {
         let mut cache = PageCache::default();
-        cache.put("a", page(&[("etag", "\"1\""), ("last-modified", "Mon")], 1));
-        cache.put("b", page(&[], 1));
-        assert!(matches!(cache.get("a", LONG), Some(CacheHit::Fresh(_))));
-        let Some(CacheHit::Stale(_, headers)) = cache.get("a", Duration::ZERO) else { panic!() };
+        cache.put_page("a", test_page(&[("etag", "\"1\""), ("last-modified", "Mon")], 1));
+        cache.put_page("b", test_page(&[], 1));
+        assert!(matches!(cache.get_page("a", LONG), Some(CacheHit::Fresh(_))));
+        let Some(CacheHit::Stale(_, headers)) = cache.get_page("a", Duration::ZERO) else {
+            panic!()
+        };
         let expected = [("if-none-match", "\"1\""), ("if-modified-since", "Mon")];
         assert_eq!(headers, expected.map(|(name, value)| (name, value.to_owned())));
         // Without a mark, the page must be loaded again.
-        assert!(cache.get("b", Duration::ZERO).is_none() && cache.get("c", LONG).is_none());
+        assert!(
+            cache.get_page("b", Duration::ZERO).is_none() && cache.get_page("c", LONG).is_none()
+        );
     }
 
     #[test]
     fn oldest_pages_are_dropped_beyond_the_limits() {
         let mut cache = PageCache::default();
         for number in 0..=PAGES_MAX {
-            cache.put(&number.to_string(), page(&[], 1));
+            cache.put_page(&number.to_string(), test_page(&[], 1));
         }
-        assert!(cache.get("0", LONG).is_none() && cache.get("1", LONG).is_some());
-        cache.put("large", page(&[], BYTES_MAX));
-        assert!(cache.get("50", LONG).is_none() && cache.get("large", LONG).is_some());
-        cache.put("too large", page(&[], BYTES_MAX + 1));
-        assert!(cache.get("too large", LONG).is_none() && cache.get("large", LONG).is_some());
+        assert!(cache.get_page("0", LONG).is_none() && cache.get_page("1", LONG).is_some());
+        cache.put_page("large", test_page(&[], BYTES_MAX));
+        assert!(cache.get_page("50", LONG).is_none() && cache.get_page("large", LONG).is_some());
+        cache.put_page("too large", test_page(&[], BYTES_MAX + 1));
+        assert!(
+            cache.get_page("too large", LONG).is_none() && cache.get_page("large", LONG).is_some()
+        );
     }
 }

@@ -11,26 +11,27 @@ pub fn decode_body(bytes: &[u8], content_type: &str) -> String {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding.decode(bytes).0.into_owned();
     }
-    let declared = label_after(content_type, "charset=").and_then(encoding_of);
-    let encoding = declared.or_else(|| declared_in_page(bytes)).unwrap_or_else(|| guess(bytes));
+    let declared = parse_label_after(content_type, "charset=").and_then(encoding_for_label);
+    let encoding =
+        declared.or_else(|| declared_encoding(bytes)).unwrap_or_else(|| guess_encoding(bytes));
     encoding.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-fn encoding_of(label: &str) -> Option<&'static Encoding> {
+fn encoding_for_label(label: &str) -> Option<&'static Encoding> {
     Encoding::for_label(label.as_bytes())
 }
 
 /// Reads `<meta charset=…>`, `<meta … content="…; charset=…">` or an XML declaration.
-fn declared_in_page(bytes: &[u8]) -> Option<&'static Encoding> {
+fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = &bytes[..bytes.len().min(DECLARED_WITHIN)];
     let start = String::from_utf8_lossy(start).to_ascii_lowercase();
     let in_meta = start.split("<meta").skip(1).find_map(|rest| {
         let tag = rest.split('>').next().unwrap_or(rest);
-        label_after(tag, "charset=").and_then(encoding_of)
+        parse_label_after(tag, "charset=").and_then(encoding_for_label)
     });
     let in_xml = || {
         let declaration = start.trim_start().strip_prefix("<?xml")?.split("?>").next()?;
-        label_after(declaration, "encoding=").and_then(encoding_of)
+        parse_label_after(declaration, "encoding=").and_then(encoding_for_label)
     };
     // The page was read as ASCII up to here, so it cannot be UTF-16.
     let found = in_meta.or_else(in_xml)?;
@@ -38,14 +39,14 @@ fn declared_in_page(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Returns the label after a word, without quotes.
-fn label_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+fn parse_label_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let at = text.to_ascii_lowercase().find(word)?;
     let label = text[at + word.len()..].trim_start_matches(['"', '\'', ' ']);
     let is_end = |letter: char| letter.is_whitespace() || "\"';,>/".contains(letter);
     label.split(is_end).next().filter(|label| !label.is_empty())
 }
 
-fn guess(bytes: &[u8]) -> &'static Encoding {
+fn guess_encoding(bytes: &[u8]) -> &'static Encoding {
     if std::str::from_utf8(bytes).is_ok() {
         return UTF_8;
     }

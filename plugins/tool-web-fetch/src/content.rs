@@ -1,6 +1,6 @@
 //! Decides what a loaded file is.
 
-use jaato_plugin_sdk::types::media_type::media_type_of;
+use jaato_plugin_sdk::types::media_type::detect_media_type;
 use url::Url;
 
 use crate::cache::LoadedPage;
@@ -34,15 +34,15 @@ const BINARY_ENDINGS: [&str; 14] = [
 
 impl ContentKind {
     /// Decides by the header `content-type`, the URL, and the first bytes if they are known.
-    pub fn of_page(page: &LoadedPage) -> Self {
+    pub fn from_page(page: &LoadedPage) -> Self {
         let named = page.header("content-type").unwrap_or_default();
         let named = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let is_unnamed =
             matches!(named.as_str(), "" | "application/octet-stream" | "unknown/unknown");
-        if is_unnamed { Self::of_unnamed(page) } else { Self::of_media_type(&named) }
+        if is_unnamed { Self::guess_from_page(page) } else { Self::from_media_type(&named) }
     }
 
-    fn of_media_type(named: &str) -> Self {
+    fn from_media_type(named: &str) -> Self {
         match named {
             "text/html" | "application/xhtml+xml" => Self::Html,
             "application/json" | "text/json" => Self::Json,
@@ -65,7 +65,7 @@ impl ContentKind {
         }
     }
 
-    fn of_unnamed(page: &LoadedPage) -> Self {
+    fn guess_from_page(page: &LoadedPage) -> Self {
         let path = Url::parse(&page.url).map(|url| url.path().to_ascii_lowercase());
         let path = path.unwrap_or_default();
         let ends = |ending: &str| path.ends_with(ending);
@@ -75,7 +75,7 @@ impl ContentKind {
         if page.body.is_empty() {
             return if ends(".pdf") { Self::Pdf } else { Self::Text };
         }
-        match media_type_of(&page.body) {
+        match detect_media_type(&page.body) {
             Some("application/pdf") => return Self::Pdf,
             Some(image) if image.starts_with("image/") => return Self::Image,
             Some(_) | None => {}
@@ -106,32 +106,32 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(content_type: &str, path: &str, body: &[u8], expected: ContentKind) {
+    fn check_content_kind(content_type: &str, path: &str, body: &[u8], expected: ContentKind) {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         let url = format!("https://a.example{path}");
         let page = LoadedPage { url, status: 200, headers, body: body.to_vec() };
-        assert_eq!(ContentKind::of_page(&page), expected, "{content_type} {path}");
+        assert_eq!(ContentKind::from_page(&page), expected, "{content_type} {path}");
     }
 
     #[test]
     fn kind_comes_from_the_media_type() {
-        check("text/html; charset=utf-8", "/", b"", ContentKind::Html);
-        check("application/vnd.api+json", "/", b"", ContentKind::Json);
-        check("application/rss+xml", "/", b"", ContentKind::Xml);
-        check("Text/Plain", "/", b"", ContentKind::Text);
-        check("application/pdf", "/", b"", ContentKind::Pdf);
-        check("image/png", "/", b"", ContentKind::Image);
-        check("application/vnd.ms-excel", "/", b"", ContentKind::Binary);
-        check("video/mp4", "/", b"", ContentKind::Binary);
+        check_content_kind("text/html; charset=utf-8", "/", b"", ContentKind::Html);
+        check_content_kind("application/vnd.api+json", "/", b"", ContentKind::Json);
+        check_content_kind("application/rss+xml", "/", b"", ContentKind::Xml);
+        check_content_kind("Text/Plain", "/", b"", ContentKind::Text);
+        check_content_kind("application/pdf", "/", b"", ContentKind::Pdf);
+        check_content_kind("image/png", "/", b"", ContentKind::Image);
+        check_content_kind("application/vnd.ms-excel", "/", b"", ContentKind::Binary);
+        check_content_kind("video/mp4", "/", b"", ContentKind::Binary);
     }
 
     #[test]
     fn kind_comes_from_the_bytes_if_no_type_is_named() {
-        check("", "/", b" <!DOCTYPE HTML><p>", ContentKind::Html);
-        check("application/octet-stream", "/x", b"a\0b", ContentKind::Binary);
-        check("application/octet-stream", "/x.zip", b"", ContentKind::Binary);
-        check("", "/x", b"%PDF-1.7 ...", ContentKind::Pdf);
-        check("", "/x.json", b"{}", ContentKind::Json);
-        check("", "/x", b"hello", ContentKind::Text);
+        check_content_kind("", "/", b" <!DOCTYPE HTML><p>", ContentKind::Html);
+        check_content_kind("application/octet-stream", "/x", b"a\0b", ContentKind::Binary);
+        check_content_kind("application/octet-stream", "/x.zip", b"", ContentKind::Binary);
+        check_content_kind("", "/x", b"%PDF-1.7 ...", ContentKind::Pdf);
+        check_content_kind("", "/x.json", b"{}", ContentKind::Json);
+        check_content_kind("", "/x", b"hello", ContentKind::Text);
     }
 }

@@ -45,10 +45,10 @@ pub fn parse_page(html: &str, url: &Url) -> Result<Document> {
 }
 
 /// Removes elements and comments that users do not see, and line numbers.
-pub fn remove_hidden(document: &Document) {
+pub fn remove_hidden_elements(document: &Document) {
     document.select(HIDDEN).remove();
     for element in document.select("[style]").nodes() {
-        if element.attr("style").is_some_and(|style| hides(&style)) {
+        if element.attr("style").is_some_and(|style| is_hiding_style(&style)) {
             element.remove_from_parent();
         }
     }
@@ -59,7 +59,7 @@ pub fn remove_hidden(document: &Document) {
     }
 }
 
-fn hides(style: &str) -> bool {
+fn is_hiding_style(style: &str) -> bool {
     let style: String = style.chars().filter(|it| !it.is_whitespace()).collect();
     let style = style.to_ascii_lowercase();
     style.split(';').any(|declaration| {
@@ -80,7 +80,7 @@ fn make_urls_absolute(document: &Document, url: &Url) {
         for attribute in URL_ATTRIBUTES {
             let Some(value) = element.attr(attribute) else { continue };
             match base.join(value.trim()) {
-                Ok(absolute) if is_shown(&absolute) => {
+                Ok(absolute) if has_shown_scheme(&absolute) => {
                     element.set_attr(attribute, absolute.as_str());
                 }
                 // A link that runs code or contains its own data.
@@ -92,12 +92,12 @@ fn make_urls_absolute(document: &Document, url: &Url) {
     document.select("base").remove();
 }
 
-fn is_shown(url: &Url) -> bool {
+fn has_shown_scheme(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https" | "mailto" | "ftp" | "tel")
 }
 
 /// Returns the text of the first element that matches, in one line.
-pub fn text_of(selection: &Selection<'_>) -> String {
+pub fn element_text(selection: &Selection<'_>) -> String {
     let text = selection.text();
     visible_line(&text, 500)
 }
@@ -113,7 +113,7 @@ mod tests {
                     aria-hidden=true>h4</i><b style='font-size:0px'>h5</b><script>h6</script>\
                     <u style='opacity: 0.5'>faint</u><template>h7</template>";
         let document = parse_page(html, &"https://a.example/".parse().unwrap()).unwrap();
-        remove_hidden(&document);
+        remove_hidden_elements(&document);
         let html = document.html();
         for hidden in ["c1", "h1", "h2", "h3", "h4", "h5", "h6", "h7"] {
             assert!(!html.contains(hidden), "{hidden}: {html}");
@@ -127,7 +127,7 @@ mod tests {
                     let b;</pre><table><td class=linenos><pre>12</pre><td>code</table>\
                     <p data-nosnippet>13";
         let document = parse_page(html, &"https://a.example/".parse().unwrap()).unwrap();
-        remove_hidden(&document);
+        remove_hidden_elements(&document);
         assert_eq!(document.text().split_whitespace().collect::<String>(), "leta;letb;code13");
     }
 

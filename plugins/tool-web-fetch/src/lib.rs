@@ -47,7 +47,7 @@ impl State for WebFetchState {
 
     fn describe(description: &mut Description) {
         description.instructions = Some(INSTRUCTIONS.to_owned());
-        description.config_schema = WebFetchSettings::schema();
+        description.config_schema = WebFetchSettings::settings_schema();
     }
 }
 

@@ -48,7 +48,7 @@ pub async fn load_page(
     let is_plain = options.headers.is_empty() && !options.insecure && !options.no_proxy;
     let use_cache = is_plain && !options.no_cache;
     let ttl = Duration::from_secs(settings.cache_ttl);
-    let hit = if use_cache { cx.state().pages.lock().get(key, ttl) } else { None };
+    let hit = if use_cache { cx.state().pages.lock().get_page(key, ttl) } else { None };
     let (known, checks) = match hit {
         Some(CacheHit::Fresh(page)) => return Ok(page),
         Some(CacheHit::Stale(page, checks)) => (Some(page), checks),
@@ -57,7 +57,7 @@ pub async fn load_page(
     if settings.respect_robots_txt {
         check_robots(cx, url, options, settings).await?;
     }
-    let mut request = request(cx, url, options, settings).header("accept", ACCEPT);
+    let mut request = page_request(cx, url, options, settings).header("accept", ACCEPT);
     for (name, value) in &options.headers {
         request = request.header(name, value);
     }
@@ -70,18 +70,18 @@ pub async fn load_page(
         _ => Arc::new(read_page(cx, response).await?),
     };
     if is_plain && page.status == 200 {
-        cx.state().pages.lock().put(key, Arc::clone(&page));
+        cx.state().pages.lock().put_page(key, Arc::clone(&page));
     }
     Ok(page)
 }
 
-fn request(
+fn page_request(
     cx: &Cx<WebFetchState>,
     url: &Url,
     options: &LoadOptions,
     settings: &WebFetchSettings,
 ) -> HttpRequestBuilder {
-    let mut request = cx.web(url.as_str()).timeout(settings.time());
+    let mut request = cx.web(url.as_str()).timeout(settings.page_timeout());
     if options.insecure {
         request = request.insecure();
     }
@@ -102,7 +102,7 @@ async fn read_page(cx: &Cx<WebFetchState>, mut response: HttpResponse) -> Result
         body: Vec::new(),
     };
     // Nothing else of an error or a redirect is shown.
-    if page.status != 200 || ContentKind::of_page(&page).is_binary() {
+    if page.status != 200 || ContentKind::from_page(&page).is_binary() {
         return Ok(page);
     }
     let length = page.header("content-length").and_then(|text| text.parse::<u64>().ok());
@@ -141,7 +141,7 @@ async fn check_robots(
         }
     };
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
-    if rules.allows(path) {
+    if rules.is_path_allowed(path) {
         return Ok(());
     }
     let text = format!(
@@ -158,12 +158,12 @@ async fn load_robots(
     options: &LoadOptions,
     settings: &WebFetchSettings,
 ) -> RobotsRules {
-    let Ok(mut response) = request(cx, url, options, settings).send().await else {
-        return RobotsRules::nothing();
+    let Ok(mut response) = page_request(cx, url, options, settings).send().await else {
+        return RobotsRules::disallow_all();
     };
     match response.status() {
         200 => {}
-        500.. => return RobotsRules::nothing(),
+        500.. => return RobotsRules::disallow_all(),
         _ => return RobotsRules::default(),
     }
     let mut text = Vec::new();
@@ -171,8 +171,8 @@ async fn load_robots(
         match response.next().await {
             Ok(Some(piece)) => text.extend(piece),
             Ok(None) => break,
-            Err(_) => return RobotsRules::nothing(),
+            Err(_) => return RobotsRules::disallow_all(),
         }
     }
-    RobotsRules::parse(&String::from_utf8_lossy(&text), PROGRAM)
+    RobotsRules::parse_robots(&String::from_utf8_lossy(&text), PROGRAM)
 }

@@ -22,7 +22,7 @@ const ELEMENTS_MAX: usize = 10_000;
 
 /// Converts a page without hidden elements. `url` is its absolute URL.
 pub fn page_to_markdown(document: Document, url: &str) -> String {
-    let whole = whole_page(&document);
+    let whole = document_to_markdown(&document);
     let config = Config {
         text_mode: TextMode::Markdown,
         max_elements_to_parse: ELEMENTS_MAX,
@@ -31,7 +31,7 @@ pub fn page_to_markdown(document: Document, url: &str) -> String {
     let article = Readability::with_document(document, Some(url), Some(config));
     let article = article.and_then(|mut article| article.parse());
     let Ok(article) = article else { return whole };
-    let text = tidy(&article.text_content);
+    let text = tidy_whitespace(&article.text_content);
     if text.len() < ARTICLE_MIN || text.len() < whole.len() / ARTICLE_PART {
         return whole;
     }
@@ -42,15 +42,15 @@ pub fn page_to_markdown(document: Document, url: &str) -> String {
 
 /// Converts the elements that match a selector.
 pub fn selection_to_markdown(selection: &Selection<'_>) -> String {
-    let parts = selection.nodes().iter().map(|node| tidy(&node.md(Some(&NO_TEXT))));
+    let parts = selection.nodes().iter().map(|node| tidy_whitespace(&node.md(Some(&NO_TEXT))));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn whole_page(document: &Document) -> String {
+fn document_to_markdown(document: &Document) -> String {
     let main = document.select_single("main, [role='main']");
     let content = selection_to_markdown(&main);
-    let without_frame = || document.body().map(|body| tidy(&body.md(Some(&AROUND))));
-    let whole = || tidy(&document.md(Some(&NO_TEXT)));
+    let without_frame = || document.body().map(|body| tidy_whitespace(&body.md(Some(&AROUND))));
+    let whole = || tidy_whitespace(&document.md(Some(&NO_TEXT)));
     let is_enough = |text: &String| text.len() >= ARTICLE_MIN;
     Some(content)
         .filter(is_enough)
@@ -59,7 +59,7 @@ fn whole_page(document: &Document) -> String {
 }
 
 /// Removes spaces at the ends of lines, and more than one empty line.
-fn tidy(markdown: &str) -> String {
+fn tidy_whitespace(markdown: &str) -> String {
     let mut tidied = String::with_capacity(markdown.len());
     let mut empty_lines = 0;
     for line in markdown.lines().map(str::trim_end) {

@@ -23,7 +23,7 @@ pub struct TextPart<'a> {
 ///
 /// # Errors
 /// `invalid_arguments` if the text ends before that character.
-pub fn part_of(
+pub fn text_part(
     text: &str,
     offset: usize,
     characters_max: usize,
@@ -37,7 +37,7 @@ pub fn part_of(
             start = Some(at);
         }
         if length >= offset && end.is_none() {
-            bytes += bytes_in_json(letter);
+            bytes += json_char_bytes(letter);
             if bytes > room || length - offset >= characters_max {
                 end = Some((at, length));
             }
@@ -56,7 +56,7 @@ pub fn part_of(
     Ok(TextPart { text: &text[start..end], length, next_offset })
 }
 
-fn bytes_in_json(letter: char) -> usize {
+fn json_char_bytes(letter: char) -> usize {
     match letter {
         '\n' | '\t' | '\r' | '"' | '\\' => 2,
         other if other.is_control() => 6,
@@ -75,7 +75,7 @@ mod tests {
         let text = "é\n\"x".repeat(2000);
         let (mut offset, mut whole) = (0, String::new());
         loop {
-            let part = part_of(&text, offset, 3000, Some(4096)).unwrap();
+            let part = text_part(&text, offset, 3000, Some(4096)).unwrap();
             assert!(serde_json::to_string(part.text).unwrap().len() <= 2048 + 2);
             assert_eq!(part.length, 8000);
             whole.push_str(part.text);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn limit_on_characters_and_the_end_are_exact() {
-        let part = |offset, max| part_of("abcd", offset, max, None);
+        let part = |offset, max| text_part("abcd", offset, max, None);
         assert_eq!(part(0, 4).unwrap(), TextPart { text: "abcd", length: 4, next_offset: None });
         assert_eq!(part(1, 2).unwrap(), TextPart { text: "bc", length: 4, next_offset: Some(3) });
         assert_eq!(part(4, 2).unwrap(), TextPart { text: "", length: 4, next_offset: None });

@@ -12,7 +12,7 @@ pub struct RobotsRules {
 
 impl RobotsRules {
     /// Reads the rules for a program: those that name it, or those for all programs.
-    pub fn parse(text: &str, program: &str) -> Self {
+    pub fn parse_robots(text: &str, program: &str) -> Self {
         let mut named: Option<Vec<(String, bool)>> = None;
         let mut all = Vec::new();
         let (mut is_named, mut is_all, mut is_after_rule) = (false, false, true);
@@ -52,13 +52,13 @@ impl RobotsRules {
     }
 
     /// Returns the rules of a server that cannot answer: nothing is allowed.
-    pub fn nothing() -> Self {
+    pub fn disallow_all() -> Self {
         Self { rules: vec![("/".to_owned(), false)] }
     }
 
     /// Returns true if a path with its query may be read. The longest pattern decides.
-    pub fn allows(&self, path: &str) -> bool {
-        let matching = self.rules.iter().filter(|(pattern, _)| matches(pattern, path));
+    pub fn is_path_allowed(&self, path: &str) -> bool {
+        let matching = self.rules.iter().filter(|(pattern, _)| is_pattern_match(pattern, path));
         matching
             .max_by_key(|(pattern, is_allowed)| (pattern.len(), *is_allowed))
             .is_none_or(|it| it.1)
@@ -66,7 +66,7 @@ impl RobotsRules {
 }
 
 /// Matches a pattern with `*` for any text, and `$` for the end.
-fn matches(pattern: &str, path: &str) -> bool {
+fn is_pattern_match(pattern: &str, path: &str) -> bool {
     let (pattern, is_whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),
         None => (pattern, false),
@@ -92,13 +92,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, allowed: &[&str], refused: &[&str]) {
-        let rules = RobotsRules::parse(text, "jaato");
+    fn check_rules(text: &str, allowed: &[&str], refused: &[&str]) {
+        let rules = RobotsRules::parse_robots(text, "jaato");
         for path in allowed {
-            assert!(rules.allows(path), "{path}");
+            assert!(rules.is_path_allowed(path), "{path}");
         }
         for path in refused {
-            assert!(!rules.allows(path), "{path}");
+            assert!(!rules.is_path_allowed(path), "{path}");
         }
     }
 
@@ -106,22 +106,26 @@ mod tests {
     fn longest_pattern_decides_and_allowing_wins_a_tie() {
         let text = "User-agent: *\nDisallow: /\nAllow: /docs # public\nDisallow: /docs/old\n\
                     Allow: /docs/old\n";
-        check(text, &["/docs", "/docs/x", "/docs/old/1"], &["/", "/other"]);
-        check("", &["/x"], &[]);
-        check("user-agent: *\ndisallow:\n", &["/x"], &[]);
+        check_rules(text, &["/docs", "/docs/x", "/docs/old/1"], &["/", "/other"]);
+        check_rules("", &["/x"], &[]);
+        check_rules("user-agent: *\ndisallow:\n", &["/x"], &[]);
     }
 
     #[test]
     fn rules_for_the_program_replace_those_for_all() {
         let text = "User-Agent: *\nDisallow: /\n\nUser-agent: other\nUser-agent: JAATO\n\
                     Disallow: /private\n";
-        check(text, &["/x"], &["/private/y"]);
-        check("User-agent: jaato\n\nUser-agent: *\nDisallow: /", &[], &["/x"]);
+        check_rules(text, &["/x"], &["/private/y"]);
+        check_rules("User-agent: jaato\n\nUser-agent: *\nDisallow: /", &[], &["/x"]);
     }
 
     #[test]
     fn patterns_have_wildcards_and_an_end() {
         let text = "User-agent: *\nDisallow: /*.pdf$\nDisallow: /*/secret\nDisallow: /exact$";
-        check(text, &["/a.pdf?x", "/secret", "/exactly"], &["/a/b.pdf", "/x/secret/y", "/exact"]);
+        check_rules(
+            text,
+            &["/a.pdf?x", "/secret", "/exactly"],
+            &["/a/b.pdf", "/x/secret/y", "/exact"],
+        );
     }
 }

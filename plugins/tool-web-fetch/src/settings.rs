@@ -40,12 +40,12 @@ impl Default for WebFetchSettings {
 
 impl WebFetchSettings {
     /// Returns the schema of the settings.
-    pub fn schema() -> Option<Value> {
+    pub fn settings_schema() -> Option<Value> {
         serde_json::to_value(schemars::schema_for!(Self)).ok()
     }
 
     /// Returns the time for a whole page.
-    pub fn time(&self) -> Duration {
+    pub fn page_timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 }

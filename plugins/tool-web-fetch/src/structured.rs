@@ -7,7 +7,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::visible_line;
 
-use crate::html::text_of;
+use crate::html::element_text;
 
 /// Limits on the parts, as in the original.
 const LINKS_MAX: usize = 100;
@@ -53,12 +53,12 @@ pub fn extract_parts(document: &Document, wanted: &[PagePart]) -> Value {
     let mut parts = serde_json::Map::new();
     for part in ALL.into_iter().filter(|part| wanted.is_empty() || wanted.contains(part)) {
         let (name, value) = match part {
-            PagePart::Metadata => ("metadata", metadata(document)),
-            PagePart::Headings => ("headings", headings(&root)),
-            PagePart::Links => ("links", links(&root)),
-            PagePart::Images => ("images", images(&root)),
-            PagePart::Tables => ("tables", tables(&root)),
-            PagePart::Forms => ("forms", forms(&root)),
+            PagePart::Metadata => ("metadata", metadata_json(document)),
+            PagePart::Headings => ("headings", headings_json(&root)),
+            PagePart::Links => ("links", links_json(&root)),
+            PagePart::Images => ("images", images_json(&root)),
+            PagePart::Tables => ("tables", tables_json(&root)),
+            PagePart::Forms => ("forms", forms_json(&root)),
         };
         parts.insert(name.to_owned(), value);
     }
@@ -66,13 +66,13 @@ pub fn extract_parts(document: &Document, wanted: &[PagePart]) -> Value {
 }
 
 /// Returns the title of a page.
-pub fn title(document: &Document) -> String {
-    let title = text_of(&document.select_single("title"));
-    if title.is_empty() { text_of(&document.select_single("h1")) } else { title }
+pub fn page_title(document: &Document) -> String {
+    let title = element_text(&document.select_single("title"));
+    if title.is_empty() { element_text(&document.select_single("h1")) } else { title }
 }
 
 /// Lists the links, each target once, without fragments.
-pub fn links(root: &Selection<'_>) -> Value {
+pub fn links_json(root: &Selection<'_>) -> Value {
     let mut seen = BTreeSet::new();
     let all = root.select("a[href]");
     let links = all.nodes().iter().filter_map(|link| {
@@ -84,7 +84,7 @@ pub fn links(root: &Selection<'_>) -> Value {
     links.take(LINKS_MAX).collect()
 }
 
-fn metadata(document: &Document) -> Value {
+fn metadata_json(document: &Document) -> Value {
     let mut metadata = serde_json::Map::new();
     let content = |selector: &str| {
         let content = document.select_single(selector).attr("content").unwrap_or_default();
@@ -99,7 +99,7 @@ fn metadata(document: &Document) -> Value {
     let author = ["meta[name='author']", "meta[property='article:author']"];
     let published = ["meta[property='article:published_time']", "meta[name='date']"];
     for (name, value) in [
-        ("title", title(document)),
+        ("title", page_title(document)),
         ("description", either(description)),
         ("author", either(author)),
         ("published", either(published)),
@@ -115,7 +115,7 @@ fn metadata(document: &Document) -> Value {
     Value::Object(metadata)
 }
 
-fn headings(root: &Selection<'_>) -> Value {
+fn headings_json(root: &Selection<'_>) -> Value {
     let all = root.select("h1, h2, h3, h4, h5, h6");
     let headings = all.nodes().iter().filter_map(|heading| {
         let level: u8 = heading.node_name()?.get(1..)?.parse().ok()?;
@@ -125,7 +125,7 @@ fn headings(root: &Selection<'_>) -> Value {
     headings.take(HEADINGS_MAX).collect()
 }
 
-fn images(root: &Selection<'_>) -> Value {
+fn images_json(root: &Selection<'_>) -> Value {
     let all = root.select("img[src]");
     let images = all.nodes().iter().filter_map(|image| {
         let alt = visible_line(&image.attr_or("alt", ""), TEXT_LETTERS_MAX);
@@ -134,7 +134,7 @@ fn images(root: &Selection<'_>) -> Value {
     images.take(IMAGES_MAX).collect()
 }
 
-fn tables(root: &Selection<'_>) -> Value {
+fn tables_json(root: &Selection<'_>) -> Value {
     let all = root.select("table");
     // A table for the layout contains tables.
     let mut data = all.iter().filter(|table| !table.select("table").exists());
@@ -159,7 +159,7 @@ fn table_to_json(table: &Selection<'_>) -> Value {
     json!({ "headers": headers, "rows": body })
 }
 
-fn forms(root: &Selection<'_>) -> Value {
+fn forms_json(root: &Selection<'_>) -> Value {
     let all = root.select("form");
     let forms = all.iter().take(FORMS_MAX).map(|form| {
         let fields = form.select("input, select, textarea, button");
@@ -197,17 +197,17 @@ fn node_text(node: &NodeRef<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::html::{parse_page, remove_hidden};
+    use crate::html::{parse_page, remove_hidden_elements};
 
-    fn page(html: &str) -> Document {
+    fn parse_test_page(html: &str) -> Document {
         let document = parse_page(html, &"https://a.example/p".parse().unwrap()).unwrap();
-        remove_hidden(&document);
+        remove_hidden_elements(&document);
         document
     }
 
     #[test]
     fn parts_of_a_page_become_data() {
-        let document = page(
+        let document = parse_test_page(
             "<html lang=en><title>The  pond</title><meta name=description content='Frogs.'>\
              <h2>Frogs</h2><h1>Pond</h1><a href=/a#x>A</a><a href=/a>again</a>\
              <a href='mailto:x@y'>mail</a><img src=f.png alt='a frog'>\
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn parts_are_limited() {
-        let document = page(&"<p><a href='/x'>x</a><img src='/i'>".repeat(200));
+        let document = parse_test_page(&"<p><a href='/x'>x</a><img src='/i'>".repeat(200));
         assert_eq!(
             extract_parts(&document, &[PagePart::Links])["links"].as_array().unwrap().len(),
             1

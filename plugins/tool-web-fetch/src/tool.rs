@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dom_query::Document;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::media_type::media_type_of;
+use jaato_plugin_sdk::types::media_type::detect_media_type;
 use jaato_plugin_sdk::types::text::{visible_line, without_invisible};
 use url::Url;
 
@@ -14,13 +14,13 @@ use crate::WebFetchState;
 use crate::cache::LoadedPage;
 use crate::charset::decode_body;
 use crate::content::ContentKind;
-use crate::html::{parse_page, remove_hidden};
+use crate::html::{parse_page, remove_hidden_elements};
 use crate::load::{LoadOptions, load_page};
 use crate::markdown::{page_to_markdown, selection_to_markdown};
-use crate::paging::part_of;
+use crate::paging::text_part;
 use crate::settings::WebFetchSettings;
 use crate::structured::{self, PagePart, extract_parts};
-use crate::untrusted::{NOTICE, marked};
+use crate::untrusted::{NOTICE, mark_untrusted};
 
 /// Headers of an answer that tell something about the page.
 const SHOWN_HEADERS: [&str; 8] = [
@@ -136,8 +136,8 @@ impl Tool for WebFetch {
             insecure: self.insecure,
             no_proxy: self.no_proxy,
         };
-        let page = load_page(cx, &url, &options, &settings).await.map_err(with_advice)?;
-        if let Some(output) = redirect(&page, &url)? {
+        let page = load_page(cx, &url, &options, &settings).await.map_err(add_advice)?;
+        if let Some(output) = redirect_output(&page, &url)? {
             return Ok(output);
         }
         check_status(&page)?;
@@ -146,9 +146,9 @@ impl Tool for WebFetch {
             answer["original_url"] = url.as_str().into();
         }
         if self.include_headers {
-            answer["response_headers"] = shown_headers(&page);
+            answer["response_headers"] = shown_headers_json(&page);
         }
-        match ContentKind::of_page(&page) {
+        match ContentKind::from_page(&page) {
             ContentKind::Image => return attach_image(cx, &page, answer).await,
             kind @ (ContentKind::Pdf | ContentKind::Binary) => {
                 return Ok(Output::json(describe_binary(&page, kind, answer)));
@@ -157,15 +157,15 @@ impl Tool for WebFetch {
         }
         cx.notice(format!("read {} ({} bytes)", visible_line(&page.url, 200), page.body.len()));
         let offset = self.offset;
-        let work = move |_: &Reporter| self.convert(&page, answer);
+        let work = move |_: &Reporter| self.convert_page(&page, answer);
         let converted = cx.blocking(work).await??;
         let (text, mut answer) = match converted {
-            Converted::Data(answer) => return Ok(Output::json(answer)),
-            Converted::Text(text, answer) => (text, answer),
+            ConvertedPage::Data(answer) => return Ok(Output::json(answer)),
+            ConvertedPage::Text(text, answer) => (text, answer),
         };
         // Outside of a session no model reads the answer.
         let bytes_max = cx.session().await.ok().and_then(|session| session.output_bytes_max);
-        let part = part_of(&text, offset, settings.max_length, bytes_max)?;
+        let part = text_part(&text, offset, settings.max_length, bytes_max)?;
         let source = answer["url"].as_str().unwrap_or_default().to_owned();
         answer["length"] = part.length.into();
         if let Some(next) = part.next_offset {
@@ -173,13 +173,13 @@ impl Tool for WebFetch {
             answer["next_offset"] = next.into();
         }
         answer["notice"] = NOTICE.into();
-        answer["content"] = marked(part.text, &source).into();
+        answer["content"] = mark_untrusted(part.text, &source).into();
         Ok(Output::json(answer))
     }
 }
 
 /// A converted page.
-enum Converted {
+enum ConvertedPage {
     /// A text with the other fields of the answer.
     Text(String, Value),
     /// A complete answer.
@@ -188,8 +188,8 @@ enum Converted {
 
 impl WebFetch {
     /// Converts a page as the call wants it.
-    fn convert(&self, page: &LoadedPage, mut answer: Value) -> Result<Converted> {
-        let kind = ContentKind::of_page(page);
+    fn convert_page(&self, page: &LoadedPage, mut answer: Value) -> Result<ConvertedPage> {
+        let kind = ContentKind::from_page(page);
         let content_type = page.header("content-type").unwrap_or_default();
         let body = decode_body(&page.body, content_type);
         if self.mode == FetchMode::Structured {
@@ -197,21 +197,21 @@ impl WebFetch {
             answer["content_type"] = "structured".into();
             match kind {
                 ContentKind::Html => {
-                    let document = self.parse(&body, page)?;
+                    let document = self.parse_and_select(&body, page)?;
                     answer["data"] = extract_parts(&document, &self.extract);
-                    return Ok(Converted::Data(answer));
+                    return Ok(ConvertedPage::Data(answer));
                 }
                 ContentKind::Json => {
                     let text = without_invisible(&body);
                     if let Ok(data) = serde_json::from_str::<Value>(&text) {
                         answer["data"] = data;
-                        return Ok(Converted::Data(answer));
+                        return Ok(ConvertedPage::Data(answer));
                     }
                 }
                 _ => {}
             }
         }
-        let read = self.read_text(kind, body, page)?;
+        let read = self.page_text_from_body(kind, body, page)?;
         answer["content_type"] = read.content_type.into();
         if !read.title.is_empty() {
             answer["title"] = read.title.into();
@@ -222,17 +222,22 @@ impl WebFetch {
         if let Some(warning) = read.warning {
             answer["warning"] = warning.into();
         }
-        Ok(Converted::Text(without_invisible(&read.text), answer))
+        Ok(ConvertedPage::Text(without_invisible(&read.text), answer))
     }
 
-    fn read_text(&self, kind: ContentKind, body: String, page: &LoadedPage) -> Result<PageText> {
+    fn page_text_from_body(
+        &self,
+        kind: ContentKind,
+        body: String,
+        page: &LoadedPage,
+    ) -> Result<PageText> {
         let plain = |text: String, content_type| {
             let (title, links, warning) = (String::new(), None, None);
             Ok(PageText { text, content_type, title, links, warning })
         };
         match kind {
             ContentKind::Html if self.mode == FetchMode::Raw => plain(body, "html"),
-            ContentKind::Html => self.read_html(&body, page),
+            ContentKind::Html => self.page_text_from_html(&body, page),
             ContentKind::Json if self.mode == FetchMode::Raw => plain(body, "json"),
             ContentKind::Json => match serde_json::from_str::<Value>(&body) {
                 Ok(data) => plain(format!("{data:#}"), "json"),
@@ -244,20 +249,20 @@ impl WebFetch {
         }
     }
 
-    fn read_html(&self, body: &str, page: &LoadedPage) -> Result<PageText> {
+    fn page_text_from_html(&self, body: &str, page: &LoadedPage) -> Result<PageText> {
         let whole = parse_page(body, &parse_url(&page.url)?)?;
         let refresh = refresh_target(&whole, page);
-        remove_hidden(&whole);
-        let title = structured::title(&whole);
+        remove_hidden_elements(&whole);
+        let title = structured::page_title(&whole);
         let document = self.select_part(whole)?;
-        let links = self.include_links.then(|| structured::links(&document.select("html")));
+        let links = self.include_links.then(|| structured::links_json(&document.select("html")));
         let text = match &self.selector {
             Some(_) => selection_to_markdown(&document.select("body")),
             None => page_to_markdown(document, &page.url),
         };
         let warning = match refresh {
             Some(target) => Some(format!("the page sends its reader to {target}")),
-            None if is_challenge(body, &text) => {
+            None if is_bot_challenge(body, &text) => {
                 Some("the page checks whether a human reads it; this is not its content".to_owned())
             }
             None => None,
@@ -266,9 +271,9 @@ impl WebFetch {
     }
 
     /// Parses a page, and leaves the part that the selector chooses.
-    fn parse(&self, body: &str, page: &LoadedPage) -> Result<Document> {
+    fn parse_and_select(&self, body: &str, page: &LoadedPage) -> Result<Document> {
         let document = parse_page(body, &parse_url(&page.url)?)?;
-        remove_hidden(&document);
+        remove_hidden_elements(&document);
         self.select_part(document)
     }
 
@@ -310,7 +315,7 @@ fn parse_url(text: &str) -> Result<Url> {
 }
 
 /// Adds advice to errors that the model can do something about.
-fn with_advice(error: Error) -> Error {
+fn add_advice(error: Error) -> Error {
     let is_certificate = error.message.starts_with("cannot connect securely");
     if is_certificate {
         return error.with_hint("if the user trusts the server, call again with `insecure`");
@@ -322,7 +327,7 @@ fn with_advice(error: Error) -> Error {
 }
 
 /// Returns the answer for a redirect to another host, which the permission check must see.
-fn redirect(page: &LoadedPage, from: &Url) -> Result<Option<Output>> {
+fn redirect_output(page: &LoadedPage, from: &Url) -> Result<Option<Output>> {
     if !matches!(page.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -369,7 +374,7 @@ fn check_status(page: &LoadedPage) -> Result<()> {
     Err(if matches!(page.status, 408 | 429 | 500..) { error.temporary() } else { error })
 }
 
-fn shown_headers(page: &LoadedPage) -> Value {
+fn shown_headers_json(page: &LoadedPage) -> Value {
     let shown = page.headers.iter().filter(|(name, _)| SHOWN_HEADERS.contains(&name.as_str()));
     Value::Object(
         shown.map(|(name, value)| (name.clone(), visible_line(value, 200).into())).collect(),
@@ -382,7 +387,7 @@ async fn attach_image(
     page: &Arc<LoadedPage>,
     mut answer: Value,
 ) -> Result<Output> {
-    let image = media_type_of(&page.body).filter(|media_type| media_type.starts_with("image/"));
+    let image = detect_media_type(&page.body).filter(|media_type| media_type.starts_with("image/"));
     let Some(media_type) = image else {
         return Ok(Output::json(describe_binary(page, ContentKind::Binary, answer)));
     };
@@ -427,7 +432,7 @@ fn refresh_target(document: &Document, page: &LoadedPage) -> Option<Url> {
 }
 
 /// Returns true if a page only checks whether a human reads it.
-fn is_challenge(body: &str, text: &str) -> bool {
+fn is_bot_challenge(body: &str, text: &str) -> bool {
     text.len() <= CHALLENGE_TEXT_MAX && {
         let body = body.to_ascii_lowercase();
         CHALLENGES.iter().any(|mark| body.contains(mark))

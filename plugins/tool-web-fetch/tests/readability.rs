@@ -13,7 +13,7 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 const F1_MIN: f64 = 0.9;
 
 /// Counts the words of a text. Targets of links are not words.
-fn words(text: &str) -> HashMap<String, usize> {
+fn count_words(text: &str) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     let without_targets = text.split("](").enumerate().map(|(at, part)| match at {
         0 => part,
@@ -27,8 +27,8 @@ fn words(text: &str) -> HashMap<String, usize> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "pages have few words")]
-fn f1(text: &str, reference: &str) -> f64 {
-    let (found, wanted) = (words(text), words(reference));
+fn f1_score(text: &str, reference: &str) -> f64 {
+    let (found, wanted) = (count_words(text), count_words(reference));
     let common: usize = found
         .iter()
         .map(|(word, count)| (*count).min(wanted.get(word).copied().unwrap_or(0)))
@@ -37,7 +37,7 @@ fn f1(text: &str, reference: &str) -> f64 {
     2.0 * common as f64 / total as f64
 }
 
-fn to_markdown(html: Vec<u8>) -> String {
+fn page_to_markdown(html: Vec<u8>) -> String {
     let host = FakeHost::new(tool_web_fetch::__jaato::MODULE).with_http(move |_| {
         Ok(FakeHttpAnswer::status(200).header("content-type", "text/html").body(html.clone()))
     });
@@ -58,8 +58,8 @@ fn text_of_pages_of_different_kinds_is_found() {
             continue;
         }
         pages += 1;
-        let markdown = to_markdown(fs::read(&path).unwrap());
-        let f1 = f1(&markdown, &fs::read_to_string(path.with_extension("txt")).unwrap());
+        let markdown = page_to_markdown(fs::read(&path).unwrap());
+        let f1 = f1_score(&markdown, &fs::read_to_string(path.with_extension("txt")).unwrap());
         if f1 < F1_MIN {
             bad.push(format!("{}: {f1:.2}\n{markdown}", path.display()));
         }

@@ -48,7 +48,7 @@ pub enum SearchFailure {
 }
 
 /// Reads an answer.
-pub fn read_answer(
+pub fn parse_search_answer(
     backend: &Backend,
     status: u16,
     retry_after: Option<&str>,
@@ -59,9 +59,9 @@ pub fn read_answer(
     let failure = match status {
         200 => {
             return if backend.html {
-                read_page(backend, &text)
+                parse_html_answer(backend, &text)
             } else {
-                read_json(backend, &text)
+                parse_json_answer(backend, &text)
             };
         }
         202 if backend.html => SearchFailure::Blocked,
@@ -76,7 +76,7 @@ pub fn read_answer(
     Err(failure)
 }
 
-fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchFailure> {
+fn parse_json_answer(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchFailure> {
     let answer: Value = serde_json::from_str(text)
         .map_err(|_| SearchFailure::Unreadable("the answer is not JSON".to_owned()))?;
     let list = answer.pointer(&backend.results).and_then(Value::as_array);
@@ -89,9 +89,11 @@ fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchF
                 let value = found.pointer(pointer).filter(|_| !pointer.is_empty());
                 value.and_then(Value::as_str).unwrap_or_default()
             };
-            let (title, snippet) =
-                (without_marks(field(&fields.title)), without_marks(field(&fields.snippet)));
-            result(&title, field(&fields.url), &snippet, field(&fields.date))
+            let (title, snippet) = (
+                strip_highlight_marks(field(&fields.title)),
+                strip_highlight_marks(field(&fields.snippet)),
+            );
+            search_result(&title, field(&fields.url), &snippet, field(&fields.date))
         })
         .collect();
     let failed =
@@ -113,7 +115,7 @@ fn read_json(backend: &Backend, text: &str) -> Result<Vec<SearchResult>, SearchF
     }
 }
 
-fn read_page(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchFailure> {
+fn parse_html_answer(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchFailure> {
     if is_too_nested(html) {
         let text = "the page is too deeply nested to be parsed";
         return Err(SearchFailure::Unreadable(text.to_owned()));
@@ -139,15 +141,15 @@ fn read_page(backend: &Backend, html: &str) -> Result<Vec<SearchResult>, SearchF
         if is_advertisement {
             continue;
         }
-        let target = unwrapped(backend, &href);
-        results.extend(result(&text(&title), &target, &text(&snippet), ""));
+        let target = unwrap_redirect_url(backend, &href);
+        results.extend(search_result(&text(&title), &target, &text(&snippet), ""));
     }
     results.dedup_by(|a, b| a.url == b.url);
     Ok(results)
 }
 
 /// Returns the real URL of a result that leads through the service.
-fn unwrapped(backend: &Backend, href: &str) -> String {
+fn unwrap_redirect_url(backend: &Backend, href: &str) -> String {
     let whole = match href.strip_prefix("//") {
         Some(rest) => format!("https://{rest}"),
         None => href.to_owned(),
@@ -160,7 +162,7 @@ fn unwrapped(backend: &Backend, href: &str) -> String {
 }
 
 /// Returns a result, if it has a URL of the web.
-fn result(title: &str, url: &str, snippet: &str, date: &str) -> Option<SearchResult> {
+fn search_result(title: &str, url: &str, snippet: &str, date: &str) -> Option<SearchResult> {
     let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let url = String::from(url);
     (url.len() <= URL_BYTES_MAX).then(|| SearchResult {
@@ -172,7 +174,7 @@ fn result(title: &str, url: &str, snippet: &str, date: &str) -> Option<SearchRes
 }
 
 /// Removes the marks for found words, and decodes the usual entities.
-fn without_marks(text: &str) -> String {
+fn strip_highlight_marks(text: &str) -> String {
     let mut plain = text.to_owned();
     for mark in ["<strong>", "</strong>", "<b>", "</b>", "<em>", "</em>"] {
         plain = plain.replace(mark, "");
@@ -193,13 +195,22 @@ fn without_marks(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::built_in;
+    use crate::backend::built_in_backends;
 
-    fn read(name: &str, status: u16, body: &str) -> Result<Vec<SearchResult>, SearchFailure> {
-        read_answer(&built_in().unwrap()[name], status, Some("30"), body.as_bytes())
+    fn parse_answer_of(
+        name: &str,
+        status: u16,
+        body: &str,
+    ) -> Result<Vec<SearchResult>, SearchFailure> {
+        parse_search_answer(
+            &built_in_backends().unwrap()[name],
+            status,
+            Some("30"),
+            body.as_bytes(),
+        )
     }
 
-    fn found(title: &str, url: &str, snippet: &str, date: &str) -> SearchResult {
+    fn expected_result(title: &str, url: &str, snippet: &str, date: &str) -> SearchResult {
         let [title, url, snippet, date] = [title, url, snippet, date].map(str::to_owned);
         SearchResult { title, url, snippet, date }
     }
@@ -208,50 +219,56 @@ mod tests {
     fn results_of_each_service_are_read() {
         let brave = r#"{"web":{"results":[{"title":"T","url":"https://a.example/","description":"<strong>x</strong> &amp; y","age":"2 days ago"},{"title":"no url"},{"url":"javascript:x"}]}}"#;
         assert_eq!(
-            read("brave", 200, brave).unwrap(),
-            [found("T", "https://a.example/", "x & y", "2 days ago")]
+            parse_answer_of("brave", 200, brave).unwrap(),
+            [expected_result("T", "https://a.example/", "x & y", "2 days ago")]
         );
         let tavily =
             r#"{"results":[{"title":"T","url":"https://a.example/","content":"c\u200b"}]}"#;
         assert_eq!(
-            read("tavily", 200, tavily).unwrap(),
-            [found("T", "https://a.example/", "c", "")]
+            parse_answer_of("tavily", 200, tavily).unwrap(),
+            [expected_result("T", "https://a.example/", "c", "")]
         );
         let duckduckgo = "<div class='result'><h2><a href='https://duckduckgo.com/y.js?ad=1'>Ad</a></h2></div>\
             <div class='result results_links'><h2><a class=result__a href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx&rut=1'>A <b>b</b></a></h2>\
             <a class='result__snippet'>Some text</a></div>";
         assert_eq!(
-            read("duckduckgo", 200, duckduckgo).unwrap(),
-            [found("A b", "https://a.example/x", "Some text", "")]
+            parse_answer_of("duckduckgo", 200, duckduckgo).unwrap(),
+            [expected_result("A b", "https://a.example/x", "Some text", "")]
         );
     }
 
     #[test]
     fn nothing_found_differs_from_every_failure() {
-        assert_eq!(read("brave", 200, "{}"), Ok(vec![]));
-        assert_eq!(read("searxng", 200, r#"{"results":[],"unresponsive_engines":[]}"#), Ok(vec![]));
-        assert_eq!(read("duckduckgo", 200, "<p>No results."), Ok(vec![]));
+        assert_eq!(parse_answer_of("brave", 200, "{}"), Ok(vec![]));
+        assert_eq!(
+            parse_answer_of("searxng", 200, r#"{"results":[],"unresponsive_engines":[]}"#),
+            Ok(vec![])
+        );
+        assert_eq!(parse_answer_of("duckduckgo", 200, "<p>No results."), Ok(vec![]));
         let failed = r#"{"results":[],"unresponsive_engines":[["google","CAPTCHA"]]}"#;
         assert_eq!(
-            read("searxng", 200, failed),
+            parse_answer_of("searxng", 200, failed),
             Err(SearchFailure::EnginesFailed("google: CAPTCHA".to_owned()))
         );
         let captcha = "<form id='challenge-form'>";
-        assert_eq!(read("duckduckgo", 200, captcha), Err(SearchFailure::Blocked));
-        assert_eq!(read("duckduckgo", 202, ""), Err(SearchFailure::Blocked));
-        assert_eq!(read("brave", 401, ""), Err(SearchFailure::KeyRefused));
-        assert_eq!(read("brave", 422, ""), Err(SearchFailure::KeyRefused));
-        assert_eq!(read("tavily", 432, ""), Err(SearchFailure::QuotaSpent));
-        assert_eq!(read("brave", 429, ""), Err(SearchFailure::RateLimited(Some(30))));
-        assert_eq!(read("searxng", 403, ""), Err(SearchFailure::NotAllowed));
-        assert_eq!(read("brave", 500, ""), Err(SearchFailure::Status(500)));
-        assert!(matches!(read("brave", 200, "<html>"), Err(SearchFailure::Unreadable(_))));
+        assert_eq!(parse_answer_of("duckduckgo", 200, captcha), Err(SearchFailure::Blocked));
+        assert_eq!(parse_answer_of("duckduckgo", 202, ""), Err(SearchFailure::Blocked));
+        assert_eq!(parse_answer_of("brave", 401, ""), Err(SearchFailure::KeyRefused));
+        assert_eq!(parse_answer_of("brave", 422, ""), Err(SearchFailure::KeyRefused));
+        assert_eq!(parse_answer_of("tavily", 432, ""), Err(SearchFailure::QuotaSpent));
+        assert_eq!(parse_answer_of("brave", 429, ""), Err(SearchFailure::RateLimited(Some(30))));
+        assert_eq!(parse_answer_of("searxng", 403, ""), Err(SearchFailure::NotAllowed));
+        assert_eq!(parse_answer_of("brave", 500, ""), Err(SearchFailure::Status(500)));
+        assert!(matches!(
+            parse_answer_of("brave", 200, "<html>"),
+            Err(SearchFailure::Unreadable(_))
+        ));
     }
 
     #[test]
     fn deeply_nested_page_is_refused_at_once() {
         let page = "<div>".repeat(500_000);
         let text = "the page is too deeply nested to be parsed".to_owned();
-        assert_eq!(read("duckduckgo", 200, &page), Err(SearchFailure::Unreadable(text)));
+        assert_eq!(parse_answer_of("duckduckgo", 200, &page), Err(SearchFailure::Unreadable(text)));
     }
 }

@@ -74,14 +74,14 @@ pub struct SearchRequest {
 }
 
 /// Returns the backends that are built in, by name.
-pub fn built_in() -> Result<BTreeMap<String, Backend>> {
+pub fn built_in_backends() -> Result<BTreeMap<String, Backend>> {
     serde_json::from_str(BUILT_IN)
         .map_err(|error| Error::failed(format!("built-in backends: {error}")))
 }
 
 impl Backend {
     /// Builds the request for a query. `base` replaces scheme, host and port.
-    pub fn request(
+    pub fn build_request(
         &self,
         query: &str,
         count: usize,
@@ -134,23 +134,23 @@ impl Backend {
 mod tests {
     use super::*;
 
-    fn request(name: &str, searxng_url: &str, base: Option<&str>) -> SearchRequest {
-        built_in().unwrap()[name].request("a b&c", 5, searxng_url, base).unwrap()
+    fn request_of_backend(name: &str, searxng_url: &str, base: Option<&str>) -> SearchRequest {
+        built_in_backends().unwrap()[name].build_request("a b&c", 5, searxng_url, base).unwrap()
     }
 
     #[test]
     fn built_in_backends_are_asked_in_their_own_form() {
-        let searxng = request("searxng", "https://s.example/x/", None);
+        let searxng = request_of_backend("searxng", "https://s.example/x/", None);
         assert_eq!(
             (searxng.method, searxng.url.as_str()),
             ("GET", "https://s.example/x/search?format=json&q=a+b%26c")
         );
-        let brave = request("brave", "", None);
+        let brave = request_of_backend("brave", "", None);
         assert_eq!(brave.url, "https://api.search.brave.com/res/v1/web/search?count=5&q=a+b%26c");
-        let tavily = request("tavily", "", Some("http://127.0.0.1:8/"));
+        let tavily = request_of_backend("tavily", "", Some("http://127.0.0.1:8/"));
         assert_eq!((tavily.method, tavily.url.as_str()), ("POST", "http://127.0.0.1:8/search"));
         assert_eq!(tavily.body, br#"{"max_results":5,"query":"a b&c"}"#);
-        let duckduckgo = request("duckduckgo", "", None);
+        let duckduckgo = request_of_backend("duckduckgo", "", None);
         assert_eq!(duckduckgo.body, b"b=&kl=wt-wt&q=a+b%26c");
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn wrong_url_is_a_configuration_error() {
         let backend =
             Backend { title: "x".into(), url: "{searxng_url}/s".into(), ..Backend::default() };
-        let error = backend.request("q", 1, "nothing", None).unwrap_err();
+        let error = backend.build_request("q", 1, "nothing", None).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
     }
 }

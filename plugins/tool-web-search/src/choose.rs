@@ -6,7 +6,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{schemars, serde_json};
 
 use crate::WebSearchState;
-use crate::backend::{Backend, built_in};
+use crate::backend::{Backend, built_in_backends};
 
 /// `[plugins.tool-web-search]`.
 #[tool_type]
@@ -54,7 +54,7 @@ pub struct ChosenBackend {
 
 impl WebSearchSettings {
     /// Returns the schema of the settings.
-    pub fn schema() -> Option<Value> {
+    pub fn settings_schema() -> Option<Value> {
         serde_json::to_value(schemars::schema_for!(Self)).ok()
     }
 
@@ -68,11 +68,11 @@ impl WebSearchSettings {
 ///
 /// # Errors
 /// `configuration` if the settings name an unknown backend, or one that is not set up.
-pub async fn choose(
+pub async fn choose_backend(
     cx: &Cx<WebSearchState>,
     settings: &WebSearchSettings,
 ) -> Result<ChosenBackend> {
-    let mut known = built_in()?;
+    let mut known = built_in_backends()?;
     known.extend(settings.backends.clone());
     if let Some(name) = &settings.backend {
         let Some(backend) = known.remove(name) else {
@@ -83,32 +83,32 @@ pub async fn choose(
             );
             return Err(Error::new(ErrorKind::Configuration, text));
         };
-        if let Some(lacking) = lacking(cx, settings, &backend).await? {
+        if let Some(lacking) = missing_setting(cx, settings, &backend).await? {
             let text = format!("the search backend `{name}` needs {lacking}");
             return Err(Error::new(ErrorKind::Configuration, text));
         }
-        return Ok(chosen(settings, name, backend));
+        return Ok(chosen_backend(settings, name, backend));
     }
     let own = settings.backends.keys().map(String::as_str);
     let own = own.filter(|name| *name != LAST_RESORT && !BY_THEMSELVES.contains(name));
     for name in own.chain(BY_THEMSELVES) {
         let Some(backend) = known.get(name) else { continue };
-        if lacking(cx, settings, backend).await?.is_none() {
-            return Ok(chosen(settings, name, backend.clone()));
+        if missing_setting(cx, settings, backend).await?.is_none() {
+            return Ok(chosen_backend(settings, name, backend.clone()));
         }
     }
     let last = known.remove(LAST_RESORT).unwrap_or_default();
-    Ok(chosen(settings, LAST_RESORT, last))
+    Ok(chosen_backend(settings, LAST_RESORT, last))
 }
 
-fn chosen(settings: &WebSearchSettings, name: &str, backend: Backend) -> ChosenBackend {
+fn chosen_backend(settings: &WebSearchSettings, name: &str, backend: Backend) -> ChosenBackend {
     let base = settings.base_url.clone().filter(|_| !backend.key.is_empty());
     let title = if backend.title.is_empty() { name.to_owned() } else { backend.title.clone() };
     ChosenBackend { name: name.to_owned(), backend: Backend { title, ..backend }, base }
 }
 
 /// Returns what a backend needs and the user has not set.
-async fn lacking(
+async fn missing_setting(
     cx: &Cx<WebSearchState>,
     settings: &WebSearchSettings,
     backend: &Backend,

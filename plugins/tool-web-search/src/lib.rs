@@ -36,7 +36,7 @@ impl State for WebSearchState {
 
     fn describe(description: &mut Description) {
         description.instructions = Some(INSTRUCTIONS.to_owned());
-        description.config_schema = WebSearchSettings::schema();
+        description.config_schema = WebSearchSettings::settings_schema();
         let keys = KEYS.into_iter().map(|(variable, scheme, origin)| CredentialSpec {
             variable: variable.to_owned(),
             scheme: scheme.to_owned(),
@@ -45,7 +45,7 @@ impl State for WebSearchState {
             ..CredentialSpec::default()
         });
         description.credentials = keys.collect();
-        description.commands = vec![user_command::command()];
+        description.commands = vec![user_command::search_command_spec()];
     }
 
     async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
@@ -53,7 +53,7 @@ impl State for WebSearchState {
             let text = format!("unknown command `{name}`");
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
-        user_command::answer(cx).await.map(Output::text)
+        user_command::describe_backend(cx).await.map(Output::text)
     }
 }
 

@@ -7,9 +7,9 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::text::visible_line;
 
 use crate::WebSearchState;
-use crate::answer::{ANSWER_BYTES_MAX, SearchFailure, SearchResult, read_answer};
+use crate::answer::{ANSWER_BYTES_MAX, SearchFailure, SearchResult, parse_search_answer};
 use crate::backend::QUERY_LETTERS_MAX;
-use crate::choose::{ChosenBackend, WebSearchSettings, choose};
+use crate::choose::{ChosenBackend, WebSearchSettings, choose_backend};
 
 /// Longest wait for a backend.
 const WAIT: Duration = Duration::from_secs(10);
@@ -50,8 +50,8 @@ impl Tool for WebSearch {
         }
         let count = self.max_results.unwrap_or(10).clamp(1, 20);
         let settings: WebSearchSettings = cx.config().await?;
-        let chosen = choose(cx, &settings).await?;
-        let mut results = search(cx, &chosen, query, count, settings.searxng_url()).await?;
+        let chosen = choose_backend(cx, &settings).await?;
+        let mut results = run_search(cx, &chosen, query, count, settings.searxng_url()).await?;
         results.truncate(count);
         let title = chosen.backend.title;
         cx.notice(format!("{} results from {title}", results.len()));
@@ -63,7 +63,7 @@ impl Tool for WebSearch {
         let metadata = json!({ "query": query, "backend": title, "source": "web" });
         let objects = ObjectsAdd {
             payload_type: Some("table".to_owned()),
-            ..ObjectsAdd::from_objects(results.iter().map(object), metadata)?
+            ..ObjectsAdd::from_objects(results.iter().map(result_json), metadata)?
         };
         let added = cx.objects().result(objects).await?;
         answer["references"] = json!(added.references);
@@ -71,7 +71,7 @@ impl Tool for WebSearch {
     }
 }
 
-fn object(result: &SearchResult) -> Value {
+fn result_json(result: &SearchResult) -> Value {
     let SearchResult { title, url, snippet, date } = result;
     let mut object = json!({ "title": title, "url": url, "snippet": snippet });
     if !date.is_empty() {
@@ -80,7 +80,7 @@ fn object(result: &SearchResult) -> Value {
     object
 }
 
-async fn search(
+async fn run_search(
     cx: &Cx<WebSearchState>,
     chosen: &ChosenBackend,
     query: &str,
@@ -90,9 +90,9 @@ async fn search(
     let backend = &chosen.backend;
     let until = cx.state().blocked_until.lock().get(&chosen.name).copied();
     if until.is_some_and(|until| Instant::now() < until) {
-        return Err(failure(SearchFailure::Blocked, chosen));
+        return Err(search_error(SearchFailure::Blocked, chosen));
     }
-    let asked = backend.request(query, count, searxng_url, chosen.base.as_deref())?;
+    let asked = backend.build_request(query, count, searxng_url, chosen.base.as_deref())?;
     let mut request = cx.http(asked.method, asked.url).body(asked.body).timeout(WAIT);
     for (name, value) in &asked.headers {
         request = request.header(name, value.as_str());
@@ -104,16 +104,16 @@ async fn search(
     let status = response.status();
     let retry_after = response.header("retry-after").map(str::to_owned);
     let body = response.bytes(ANSWER_BYTES_MAX).await?;
-    let found = read_answer(backend, status, retry_after.as_deref(), &body);
+    let found = parse_search_answer(backend, status, retry_after.as_deref(), &body);
     if found == Err(SearchFailure::Blocked) {
         let until = Instant::now() + BLOCKED_FOR;
         cx.state().blocked_until.lock().insert(chosen.name.clone(), until);
     }
-    found.map_err(|why| failure(why, chosen))
+    found.map_err(|why| search_error(why, chosen))
 }
 
 /// Returns the error for a failed search.
-fn failure(why: SearchFailure, chosen: &ChosenBackend) -> Error {
+fn search_error(why: SearchFailure, chosen: &ChosenBackend) -> Error {
     let (name, key) = (&chosen.backend.title, &chosen.backend.key);
     let unavailable = |text: String| Error::new(ErrorKind::Unavailable, text);
     match why {

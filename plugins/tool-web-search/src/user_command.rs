@@ -4,13 +4,13 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
 
 use crate::WebSearchState;
-use crate::choose::{LAST_RESORT, WebSearchSettings, choose};
+use crate::choose::{LAST_RESORT, WebSearchSettings, choose_backend};
 
 /// The name of the command. `jaato doctor` runs it.
 pub const NAME: &str = "web-search";
 
 /// Describes the command.
-pub fn command() -> CommandSpec {
+pub fn search_command_spec() -> CommandSpec {
     CommandSpec {
         name: NAME.to_owned(),
         description: "Name the search service in use".to_owned(),
@@ -20,9 +20,9 @@ pub fn command() -> CommandSpec {
 }
 
 /// Names the backend in use, and how to get a better one. One fact a line.
-pub async fn answer(cx: &Cx<WebSearchState>) -> Result<String> {
+pub async fn describe_backend(cx: &Cx<WebSearchState>) -> Result<String> {
     let settings: WebSearchSettings = cx.config().await?;
-    let chosen = match choose(cx, &settings).await {
+    let chosen = match choose_backend(cx, &settings).await {
         Ok(chosen) => chosen,
         Err(error) => return Ok(error.message),
     };
