@@ -58,19 +58,19 @@ pub struct BuildArtifacts {
 }
 
 /// Builds, with cargo's own progress on the terminal if `watch` allows it.
-pub fn build(
+pub fn build_artifacts(
     workspace: &CargoWorkspace,
     profile: &str,
     selection: BuildSelection<'_>,
     watch: &mut dyn BuildObserver,
 ) -> Result<BuildArtifacts> {
-    let mut command = child::cargo(&workspace.root);
+    let mut command = child::cargo_command(&workspace.root);
     let format = match std::io::stderr().is_terminal() {
         true => "--message-format=json-diagnostic-rendered-ansi",
         false => "--message-format=json",
     };
     command.args(["build", "--profile", profile, format]);
-    if watch.quiet() {
+    if watch.is_quiet() {
         command.arg("--quiet");
     }
     match selection {
@@ -81,7 +81,7 @@ pub fn build(
         }
         BuildSelection::EverythingForTests => {
             command.args(["--workspace", "--all-targets"]);
-            with_lints(&mut command)?;
+            enable_lints(&mut command)?;
         }
     }
     let mut child = command
@@ -94,7 +94,7 @@ pub fn build(
         match parse_message(&line.context("reading cargo's messages")?)? {
             Some(CargoMessage::Artifact(artifact)) => {
                 if !artifact.fresh {
-                    watch.compiled();
+                    watch.on_crate_compiled();
                 }
                 artifacts.push(artifact);
             }
@@ -106,7 +106,7 @@ pub fn build(
         }
     }
     let status = child.wait().context("waiting for cargo")?;
-    watch.ended();
+    watch.on_build_ended();
     child::check_status(&command, status)?;
     Ok(BuildArtifacts { artifacts, warnings })
 }
@@ -117,8 +117,8 @@ pub fn build(
 ///
 /// # Errors
 /// The toolchain has no Clippy.
-pub fn with_lints(command: &mut Command) -> Result<()> {
-    let sysroot = child::output(Command::new("rustc").args(["--print", "sysroot"]))?;
+pub fn enable_lints(command: &mut Command) -> Result<()> {
+    let sysroot = child::command_stdout(Command::new("rustc").args(["--print", "sysroot"]))?;
     let driver = Path::new(sysroot.trim_end()).join("bin/clippy-driver");
     if !driver.is_file() {
         bail!("`{}` is missing; `rustup component add clippy` installs it", driver.display());
@@ -133,33 +133,33 @@ pub fn build_fixtures(workspace: &CargoWorkspace) -> Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
-    let mut command = child::cargo(&folder);
+    let mut command = child::cargo_command(&folder);
     command.args(["build", "--locked", "--target-dir"]).arg(workspace.target.join("fixtures"));
-    child::run(&mut command)
+    child::run_command(&mut command)
 }
 
 /// Observes a running build.
 pub trait BuildObserver {
     /// Returns true if cargo must not show its own progress.
-    fn quiet(&self) -> bool;
+    fn is_quiet(&self) -> bool;
     /// Called after a crate was compiled.
-    fn compiled(&mut self) {}
+    fn on_crate_compiled(&mut self) {}
     /// Called after the last crate.
-    fn ended(&mut self) {}
+    fn on_build_ended(&mut self) {}
 }
 
 /// Leaves the progress to cargo.
 pub struct PassthroughBuildObserver;
 
 impl BuildObserver for PassthroughBuildObserver {
-    fn quiet(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         false
     }
 }
 
 impl BuildArtifacts {
     /// Returns the binary with this name.
-    pub fn binary(&self, name: &str) -> Result<&Path> {
+    pub fn find_binary(&self, name: &str) -> Result<&Path> {
         self.artifacts
             .iter()
             .filter(|artifact| !artifact.is_test && artifact.kinds.iter().any(|k| k == "bin"))
@@ -169,23 +169,24 @@ impl BuildArtifacts {
     }
 
     /// Returns the dynamic libraries of the workspace's plugins, one each, sorted by package name.
-    pub fn plugins(&self, workspace: &CargoWorkspace) -> Result<Vec<PathBuf>> {
+    pub fn plugin_libraries(&self, workspace: &CargoWorkspace) -> Result<Vec<PathBuf>> {
         workspace
-            .plugins()
+            .plugin_packages()
             .iter()
             .map(|package| {
                 let manifest = workspace.root.join(&package.folder).join("Cargo.toml");
-                self.library(&manifest)
+                self.find_library(&manifest)
                     .with_context(|| format!("cargo has built no library of `{}`", package.name))
             })
             .collect()
     }
 
     /// Returns the dynamic library of one of the workspace's plugins.
-    pub fn plugin(&self, workspace: &CargoWorkspace, name: &str) -> Result<PathBuf> {
-        let package = workspace.plugins().into_iter().find(|package| package.name == name);
+    pub fn plugin_library(&self, workspace: &CargoWorkspace, name: &str) -> Result<PathBuf> {
+        let package = workspace.plugin_packages().into_iter().find(|package| package.name == name);
         let package = package.with_context(|| format!("unknown plugin `{name}`"))?;
-        self.library(&workspace.root.join(&package.folder).join("Cargo.toml")).with_context(|| {
+        let manifest = workspace.root.join(&package.folder).join("Cargo.toml");
+        self.find_library(&manifest).with_context(|| {
             format!(
                 "cargo built no dynamic library for `{name}`: check `crate-type` in its Cargo.toml"
             )
@@ -210,20 +211,20 @@ impl BuildArtifacts {
             .collect()
     }
 
-    fn library(&self, manifest: &Path) -> Option<PathBuf> {
+    fn find_library(&self, manifest: &Path) -> Option<PathBuf> {
         self.artifacts
             .iter()
             .filter(|artifact| !artifact.is_test && artifact.manifest == manifest)
             .filter(|artifact| artifact.kinds.iter().any(|kind| kind == "cdylib"))
             .flat_map(|artifact| &artifact.files)
-            .find(|file| is_library(file))
+            .find(|file| is_dynamic_library(file))
             .cloned()
     }
 }
 
 /// Returns true for a library, but not for the import libraries, debug symbols and rlibs next to
 /// it.
-pub fn is_library(file: &Path) -> bool {
+pub fn is_dynamic_library(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with(DLL_PREFIX) && name.ends_with(DLL_SUFFIX)
 }
@@ -246,7 +247,7 @@ fn parse_message(line: &str) -> Result<Option<CargoMessage>> {
     }
     let message: Value = serde_json::from_str(line).context("reading cargo's messages")?;
     match message["reason"].as_str() {
-        Some("compiler-artifact") => Ok(Some(CargoMessage::Artifact(artifact(&message)?))),
+        Some("compiler-artifact") => Ok(Some(CargoMessage::Artifact(parse_artifact(&message)?))),
         Some("compiler-message") => {
             let diagnostic = &message["message"];
             Ok(Some(CargoMessage::Diagnostic {
@@ -258,7 +259,7 @@ fn parse_message(line: &str) -> Result<Option<CargoMessage>> {
     }
 }
 
-fn artifact(message: &Value) -> Result<CargoArtifact> {
+fn parse_artifact(message: &Value) -> Result<CargoArtifact> {
     let target = &message["target"];
     let (Some(manifest), Some(name)) = (message["manifest_path"].as_str(), target["name"].as_str())
     else {
@@ -267,15 +268,15 @@ fn artifact(message: &Value) -> Result<CargoArtifact> {
     Ok(CargoArtifact {
         manifest: manifest.into(),
         target: name.to_owned(),
-        kinds: strings(&target["kind"]).map(str::to_owned).collect(),
-        files: strings(&message["filenames"]).map(PathBuf::from).collect(),
+        kinds: string_items(&target["kind"]).map(str::to_owned).collect(),
+        files: string_items(&message["filenames"]).map(PathBuf::from).collect(),
         executable: message["executable"].as_str().map(PathBuf::from),
         is_test: message["profile"]["test"] == true,
         fresh: message["fresh"] == true,
     })
 }
 
-fn strings(value: &Value) -> impl Iterator<Item = &str> {
+fn string_items(value: &Value) -> impl Iterator<Item = &str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
@@ -284,7 +285,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn message(name: &str, kinds: &[&str], files: &[String], test: bool) -> String {
+    fn artifact_message(name: &str, kinds: &[&str], files: &[String], test: bool) -> String {
         json!({
             "reason": "compiler-artifact", "manifest_path": format!("/w/plugins/{name}/Cargo.toml"),
             "target": {"name": name.replace('-', "_"), "kind": kinds},
@@ -294,7 +295,7 @@ mod tests {
         .to_string()
     }
 
-    fn built(lines: &[String]) -> BuildArtifacts {
+    fn parse_artifacts(lines: &[String]) -> BuildArtifacts {
         let artifact = |line: &String| match parse_message(line).unwrap()? {
             CargoMessage::Artifact(artifact) => Some(artifact),
             CargoMessage::Diagnostic { .. } => None,
@@ -302,7 +303,7 @@ mod tests {
         BuildArtifacts { artifacts: lines.iter().filter_map(artifact).collect(), warnings: 0 }
     }
 
-    fn workspace(plugins: &[&str]) -> CargoWorkspace {
+    fn workspace_with_plugins(plugins: &[&str]) -> CargoWorkspace {
         let package = |name: &&str| WorkspacePackage {
             name: (*name).to_owned(),
             folder: format!("plugins/{name}"),
@@ -321,18 +322,20 @@ mod tests {
         let library = format!("/t/{DLL_PREFIX}gc_a{DLL_SUFFIX}");
         let files = ["/t/libgc_a.rlib".into(), library.clone(), format!("{library}.lib")];
         let lines = [
-            message("gc-a", &["cdylib", "rlib"], &["/t/deps/gc_a-123".into()], true),
-            message("gc-a", &["cdylib", "rlib"], &files, false),
+            artifact_message("gc-a", &["cdylib", "rlib"], &["/t/deps/gc_a-123".into()], true),
+            artifact_message("gc-a", &["cdylib", "rlib"], &files, false),
             "a build program says something".into(),
             json!({"reason": "build-finished", "success": true}).to_string(),
         ];
-        let found = built(&lines).plugins(&workspace(&["gc-a"])).unwrap();
+        let found =
+            parse_artifacts(&lines).plugin_libraries(&workspace_with_plugins(&["gc-a"])).unwrap();
         assert_eq!(found, [PathBuf::from(library)]);
     }
 
     #[test]
     fn a_plugin_without_a_library_is_an_error_that_names_it() {
-        let error = built(&[]).plugins(&workspace(&["gc-a"])).unwrap_err();
+        let error =
+            parse_artifacts(&[]).plugin_libraries(&workspace_with_plugins(&["gc-a"])).unwrap_err();
         assert_eq!(error.to_string(), "cargo has built no library of `gc-a`");
     }
 
@@ -354,12 +357,13 @@ mod tests {
 
     #[test]
     fn the_binary_is_not_mistaken_for_its_tests() {
-        let test = message("jaato", &["bin"], &["/t/deps/jaato-1".into()], true);
-        assert!(built(std::slice::from_ref(&test)).binary("jaato").is_err());
+        let test = artifact_message("jaato", &["bin"], &["/t/deps/jaato-1".into()], true);
+        assert!(parse_artifacts(std::slice::from_ref(&test)).find_binary("jaato").is_err());
         let mut real: Value =
-            serde_json::from_str(&message("jaato", &["bin"], &["/t/jaato".into()], false)).unwrap();
+            serde_json::from_str(&artifact_message("jaato", &["bin"], &["/t/jaato".into()], false))
+                .unwrap();
         real["executable"] = json!("/t/jaato");
-        let built = built(&[test, real.to_string()]);
-        assert_eq!(built.binary("jaato").unwrap(), Path::new("/t/jaato"));
+        let built = parse_artifacts(&[test, real.to_string()]);
+        assert_eq!(built.find_binary("jaato").unwrap(), Path::new("/t/jaato"));
     }
 }

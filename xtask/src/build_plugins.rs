@@ -20,24 +20,29 @@ struct BuildPluginsOptions {
 }
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_build_plugins(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
-    let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
+    let names: Vec<&str> =
+        workspace.plugin_packages().iter().map(|plugin| plugin.name.as_str()).collect();
     if names.is_empty() {
         bail!("`plugins/` contains no plugin");
     }
     let selection = BuildSelection::Packages(&names);
-    let built =
-        artifacts::build(&workspace, &options.profile, selection, &mut PassthroughBuildObserver)?;
+    let built = artifacts::build_artifacts(
+        &workspace,
+        &options.profile,
+        selection,
+        &mut PassthroughBuildObserver,
+    )?;
     let folder = options.folder.unwrap_or_else(|| workspace.target.join("plugins"));
-    let files = gather_plugins(&built.plugins(&workspace)?, &folder)?;
+    let files = gather_plugins(&built.plugin_libraries(&workspace)?, &folder)?;
     for file in &files {
         println!("{}", file.display());
     }
-    let jaato = binary_beside(&workspace.target, &options.profile);
+    let jaato = binary_path(&workspace.target, &options.profile);
     if jaato.is_file() {
-        check_all(&jaato, &files)?;
+        check_plugin_files(&jaato, &files)?;
     } else {
         println!("not checked by `jaato plugin check`: `{}` is not built yet", jaato.display());
     }
@@ -60,7 +65,7 @@ fn parse_options(words: Vec<OsString>) -> Result<BuildPluginsOptions, lexopt::Er
 }
 
 /// Returns the path of a profile's binary in the target folder.
-fn binary_beside(target: &Path, profile: &str) -> PathBuf {
+fn binary_path(target: &Path, profile: &str) -> PathBuf {
     // For the profile `dev`, cargo still uses the old folder name.
     let folder = if profile == "dev" { "debug" } else { profile };
     target.join(folder).join(format!("{HOST}{}", std::env::consts::EXE_SUFFIX))
@@ -68,12 +73,12 @@ fn binary_beside(target: &Path, profile: &str) -> PathBuf {
 
 /// Checks each file with `jaato plugin check`. Checks all of them, so that one run shows all
 /// faults.
-pub fn check_all(jaato: &Path, files: &[PathBuf]) -> Result<()> {
+pub fn check_plugin_files(jaato: &Path, files: &[PathBuf]) -> Result<()> {
     let mut bad = Vec::new();
     for file in files {
         let mut command = Command::new(jaato);
         command.args(["plugin", "check"]).arg(file);
-        if child::run(&mut command).is_err() {
+        if child::run_command(&mut command).is_err() {
             bad.push(format!("`{}`", file.display()));
         }
     }
@@ -87,30 +92,30 @@ pub fn check_all(jaato: &Path, files: &[PathBuf]) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn split_words(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
     }
 
     #[test]
     fn default_options_are_release_and_the_usual_folder() {
-        let options = parse_options(words("")).unwrap();
+        let options = parse_options(split_words("")).unwrap();
         assert_eq!((options.profile.as_str(), options.folder), ("release", None));
-        let options = parse_options(words("--profile dev --dest /p")).unwrap();
+        let options = parse_options(split_words("--profile dev --dest /p")).unwrap();
         assert_eq!((options.profile.as_str(), options.folder), ("dev", Some("/p".into())));
-        assert!(parse_options(words("--prfile dev")).is_err());
+        assert!(parse_options(split_words("--prfile dev")).is_err());
     }
 
     #[test]
     fn the_folder_of_the_dev_profile_is_called_debug() {
-        assert!(binary_beside(Path::new("/t"), "dev").starts_with("/t/debug"));
-        assert!(binary_beside(Path::new("/t"), "dist").starts_with("/t/dist"));
+        assert!(binary_path(Path::new("/t"), "dev").starts_with("/t/debug"));
+        assert!(binary_path(Path::new("/t"), "dist").starts_with("/t/dist"));
     }
 
     #[test]
     fn all_refused_files_are_named() {
         let files = ["/a.so".into(), "/b.so".into()];
-        let error = check_all(Path::new("false"), &files).unwrap_err().to_string();
+        let error = check_plugin_files(Path::new("false"), &files).unwrap_err().to_string();
         assert_eq!(error, "`jaato plugin check` has refused `/a.so`, `/b.so`");
-        check_all(Path::new("true"), &files).unwrap();
+        check_plugin_files(Path::new("true"), &files).unwrap();
     }
 }

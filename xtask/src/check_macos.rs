@@ -28,22 +28,22 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// Checks the packages.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_check_macos(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(argument) = lexopt::Parser::from_args(words).next()? {
         return Err(argument.unexpected().into());
     }
     let workspace = CargoWorkspace::load()?;
-    if !nightly::has_sources() {
+    if !nightly::has_std_sources() {
         bail!(
             "no nightly toolchain has the sources of the standard library; \
              `rustup toolchain install nightly --component rust-src`"
         );
     }
     let words = ["check", "--locked", "-Zbuild-std=std,panic_abort", "--target", TARGET];
-    let mut cargo = nightly::cargo(&words);
+    let mut cargo = nightly::nightly_cargo(&words);
     cargo.current_dir(&workspace.root).env("CARGO_TARGET_DIR", workspace.target.join("macos"));
     cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
-    child::run(&mut cargo)?;
+    child::run_command(&mut cargo)?;
     eprintln!("{} packages check for {TARGET}; left out is what compiles C", PACKAGES.len());
     Ok(ExitCode::SUCCESS)
 }

@@ -15,18 +15,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The command gets the same variables as a cargo that the user runs, because some crates are
 /// rebuilt if these differ (ring uses `CARGO_PKG_NAME`, proc-macro2 `RUSTC_BOOTSTRAP`), and all
 /// their dependents too.
-pub fn cargo(root: &Path) -> Command {
+pub fn cargo_command(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root);
-    without_cargo_variables(&mut command);
-    without_incremental_data(&mut command);
+    clear_cargo_variables(&mut command);
+    disable_incremental_data(&mut command);
     command
 }
 
 /// On a CI machine, lets the command and the cargos that it starts write no data for incremental
 /// builds. CI machines never build a second time, and the data would need several gigabytes.
-pub fn without_incremental_data(command: &mut Command) {
+pub fn disable_incremental_data(command: &mut Command) {
     if is_ci() {
         command.env("CARGO_INCREMENTAL", "0");
     }
@@ -39,7 +39,7 @@ pub fn is_ci() -> bool {
 
 /// Removes the variables of `cargo run` and test runs. Otherwise other programs would assume that
 /// they run under cargo, or cargo would build differently.
-pub fn without_cargo_variables(command: &mut Command) {
+pub fn clear_cargo_variables(command: &mut Command) {
     remove_cargo_variables(command, std::env::vars_os().map(|(name, _)| name));
 }
 
@@ -61,13 +61,13 @@ fn remove_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsS
 }
 
 /// Runs a command to its end on the same terminal. The error names the command.
-pub fn run(command: &mut Command) -> Result<()> {
+pub fn run_command(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("starting {}", command_text(command)))?;
     check_status(command, status)
 }
 
 /// Runs a command to its end and returns its standard output.
-pub fn output(command: &mut Command) -> Result<String> {
+pub fn command_stdout(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -98,7 +98,7 @@ pub enum ChildOutcome {
 }
 
 /// Waits for the command until the deadline, then kills it.
-pub fn wait_with_deadline(command: &mut Command, deadline: Duration) -> ChildOutcome {
+pub fn run_until_deadline(command: &mut Command, deadline: Duration) -> ChildOutcome {
     let Ok(mut child) = command.stdin(Stdio::null()).spawn() else {
         return ChildOutcome::NotStarted;
     };
@@ -132,7 +132,7 @@ pub fn command_text(command: &Command) -> String {
 }
 
 /// Replaces this process with the command, which gets its terminal, signals and exit code.
-pub fn become_command(mut command: Command) -> Result<ExitCode> {
+pub fn exec_command(mut command: Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;
 
     Err(command.exec().into())
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_command_as_typed() {
-        let mut command = cargo(Path::new("."));
+        let mut command = cargo_command(Path::new("."));
         command.args(["no-such-command", "--flag"]).stderr(Stdio::null());
-        let error = run(&mut command).unwrap_err().to_string();
+        let error = run_command(&mut command).unwrap_err().to_string();
         assert!(error.starts_with("`cargo no-such-command --flag` failed ("), "{error}");
     }
 
@@ -164,12 +164,12 @@ mod tests {
     fn missing_program_is_distinguished_from_a_failing_one() {
         let mut missing = Command::new("no-such-program-anywhere");
         assert_eq!(
-            wait_with_deadline(&mut missing, Duration::from_secs(5)),
+            run_until_deadline(&mut missing, Duration::from_secs(5)),
             ChildOutcome::NotStarted
         );
-        let mut failing = cargo(Path::new("."));
+        let mut failing = cargo_command(Path::new("."));
         failing.arg("no-such-command").stderr(Stdio::null());
-        assert_eq!(wait_with_deadline(&mut failing, Duration::from_secs(60)), ChildOutcome::Badly);
+        assert_eq!(run_until_deadline(&mut failing, Duration::from_secs(60)), ChildOutcome::Badly);
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let mut command = Command::new("sleep");
         command.arg("600");
         let start = Instant::now();
-        assert_eq!(wait_with_deadline(&mut command, Duration::from_millis(50)), ChildOutcome::Late);
+        assert_eq!(run_until_deadline(&mut command, Duration::from_millis(50)), ChildOutcome::Late);
         assert!(start.elapsed() < Duration::from_secs(300));
     }
 }

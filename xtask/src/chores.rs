@@ -37,42 +37,42 @@ const CHORES: &[Chore] = &[
         name: "run",
         arguments: "TASK… [OPTIONS]",
         about: "build what is needed, then `jaato run TASK…`",
-        start: run::start,
+        start: run::run_jaato,
         help: ChoreHelp::Chore,
     },
     Chore {
         name: "test",
         arguments: "[FILTER | --item NAME | --full]",
         about: "every check and test, of the full tier what changed; only some tests; all of it",
-        start: test::start,
+        start: test::run_tests,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "setup",
         arguments: "[--model] [--outside]",
         about: "make ready what the tests need; says what is missing and how to get it",
-        start: setup::start,
+        start: setup::run_setup,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "build-plugins",
         arguments: "[--profile PROFILE] [--dest DIR]",
         about: "build all plugins and gather them where `jaato` finds them",
-        start: build_plugins::start,
+        start: build_plugins::run_build_plugins,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "new-plugin",
         arguments: "NAME [--kind tool|gc|provider|environment] [--path DIR] [--sdk DIR]",
         about: "write a plugin crate that builds outside this workspace",
-        start: new_plugin::start,
+        start: new_plugin::run_new_plugin,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "tidy",
         arguments: "",
         about: "check the rules of the house: dependencies, `unsafe`, names, sizes",
-        start: tidy::start,
+        start: tidy::run_tidy,
         help: ChoreHelp::Table,
     },
     Chore {
@@ -93,21 +93,21 @@ const CHORES: &[Chore] = &[
         name: "models",
         arguments: "FILE DATE",
         about: "make the snapshot of what is known of models from models.dev's api.json, of a day",
-        start: models::start,
+        start: models::run_models,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "check-macos",
         arguments: "",
         about: "let a nightly compiler look at the branches for macOS; nothing is run",
-        start: check_macos::start,
+        start: check_macos::run_check_macos,
         help: ChoreHelp::Table,
     },
     Chore {
         name: "dist",
         arguments: "[--profile PROFILE] [--from HOUSE] [--dest DIR]",
         about: "build an archive, a Python wheel and an npm package for other machines",
-        start: dist::start,
+        start: dist::run_dist,
         help: ChoreHelp::Table,
     },
 ];
@@ -116,23 +116,23 @@ const CHORES: &[Chore] = &[
 const EXIT_USAGE: u8 = 2;
 
 /// Runs the chore that the process's first argument names.
-pub fn start() -> ExitCode {
-    start_one_of(CHORES)
+pub fn run_chore() -> ExitCode {
+    run_one_of(CHORES)
 }
 
 /// Runs one of these chores with the process's arguments. Prints errors to standard error.
-pub fn start_one_of(chores: &[Chore]) -> ExitCode {
+pub fn run_one_of(chores: &[Chore]) -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let Some(name) = words.next() else {
-        print!("{}", help(chores));
+        print!("{}", help_text(chores));
         return ExitCode::SUCCESS;
     };
     if matches!(name.to_str(), Some("help" | "--help" | "-h")) {
-        print!("{}", help(chores));
+        print!("{}", help_text(chores));
         return ExitCode::SUCCESS;
     }
     let Some(chore) = chores.iter().find(|chore| name == chore.name) else {
-        eprintln!("error: unknown chore `{}`\n\n{}", name.to_string_lossy(), help(chores));
+        eprintln!("error: unknown chore `{}`\n\n{}", name.to_string_lossy(), help_text(chores));
         return ExitCode::from(EXIT_USAGE);
     };
     let words: Vec<OsString> = words.collect();
@@ -154,7 +154,7 @@ pub fn start_one_of(chores: &[Chore]) -> ExitCode {
     }
 }
 
-fn help(chores: &[Chore]) -> String {
+fn help_text(chores: &[Chore]) -> String {
     let mut text = String::from("Chores of the jaato workspace.\n\nusage: cargo xtask CHORE …\n\n");
     for chore in chores {
         let head = format!("{} {}", chore.name, chore.arguments);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn help_names_every_chore_once() {
-        let text = help(CHORES);
+        let text = help_text(CHORES);
         for chore in CHORES {
             let heads = text.lines().filter(|line| {
                 line.starts_with("  ") && line.split_whitespace().next() == Some(chore.name)

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail};
 use self::needed_libraries::GlibcVersion;
 use self::release::ReleaseTree;
 use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver};
-use crate::build_plugins::{HOST, check_all};
+use crate::build_plugins::{HOST, check_plugin_files};
 use crate::child;
 use crate::gather::place_file;
 use crate::workspace::CargoWorkspace;
@@ -57,11 +57,11 @@ struct ArchivePrograms {
 }
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_dist(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
-    let version = version(&workspace)?;
-    let name = format!("{HOST}-{version}-{}", own_target(&workspace.root)?);
+    let version = workspace_version(&workspace)?;
+    let name = format!("{HOST}-{version}-{}", own_target_triple(&workspace.root)?);
     let programs = match &options.from {
         Some(house) => find_built_programs(house)?,
         None => build_programs(&workspace, &options.profile)?,
@@ -73,22 +73,22 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let glibc = lay_out_archive(&workspace, &programs, &tree)?;
     let stamp = build_time(&workspace.root)?;
     let mut files = vec![workshop.0.join(format!("{name}.tar.gz"))];
-    archive::pack(&workshop.0, &name, stamp, &files[0])?;
+    archive::pack_archive(&workshop.0, &name, stamp, &files[0])?;
     if let Some(glibc) = glibc {
         let release = ReleaseTree { tree: &tree, version, glibc };
-        files.push(wheel::pack(&release, &workshop.0)?);
-        files.push(npm::pack(release, &workshop.0, stamp)?);
+        files.push(wheel::pack_wheel(&release, &workshop.0)?);
+        files.push(npm::pack_npm(release, &workshop.0, stamp)?);
     } else {
         eprintln!("no packages for pip and npm: those are for Linux with glibc");
     }
     for file in &files {
-        publish(file, &folder)?;
+        move_finished_file(file, &folder)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Moves a finished file to its place, and prints its size and path.
-fn publish(file: &Path, folder: &Path) -> Result<()> {
+fn move_finished_file(file: &Path, folder: &Path) -> Result<()> {
     let place = folder.join(file.file_name().context("a package has no name")?);
     let describe = || format!("writing `{}`", place.display());
     fs::rename(file, &place).with_context(describe)?;
@@ -115,11 +115,12 @@ fn parse_options(words: Vec<OsString>) -> Result<DistOptions, lexopt::Error> {
 
 fn build_programs(workspace: &CargoWorkspace, profile: &str) -> Result<ArchivePrograms> {
     let mut names = vec![HOST];
-    names.extend(workspace.plugins().iter().map(|plugin| plugin.name.as_str()));
+    names.extend(workspace.plugin_packages().iter().map(|plugin| plugin.name.as_str()));
     let selection = BuildSelection::Packages(&names);
-    let built = artifacts::build(workspace, profile, selection, &mut PassthroughBuildObserver)?;
-    let jaato = built.binary(HOST)?.to_owned();
-    Ok(ArchivePrograms { jaato, plugins: built.plugins(workspace)? })
+    let built =
+        artifacts::build_artifacts(workspace, profile, selection, &mut PassthroughBuildObserver)?;
+    let jaato = built.find_binary(HOST)?.to_owned();
+    Ok(ArchivePrograms { jaato, plugins: built.plugin_libraries(workspace)? })
 }
 
 fn find_built_programs(house: &Path) -> Result<ArchivePrograms> {
@@ -133,7 +134,7 @@ fn find_built_programs(house: &Path) -> Result<ArchivePrograms> {
     let mut plugins = Vec::new();
     for entry in entries {
         let path = entry.with_context(|| format!("reading `{}`", folder.display()))?.path();
-        if artifacts::is_library(&path) {
+        if artifacts::is_dynamic_library(&path) {
             plugins.push(path);
         }
     }
@@ -151,23 +152,23 @@ fn lay_out_archive(
     if programs.plugins.is_empty() {
         bail!("found no plugin to ship, and jaato needs at least one");
     }
-    let mut placed = vec![copy_into(&programs.jaato, &tree.join("bin"))?];
+    let mut placed = vec![copy_into_folder(&programs.jaato, &tree.join("bin"))?];
     for plugin in &programs.plugins {
-        placed.push(copy_into(plugin, &tree.join(PLUGINS))?);
+        placed.push(copy_into_folder(plugin, &tree.join(PLUGINS))?);
     }
-    let glibc = needed_libraries::check(&placed)?;
+    let glibc = needed_libraries::check_needed_libraries(&placed)?;
     for page in PAGES.iter().chain(&release::LICENSES) {
-        copy_into(&workspace.root.join(page), tree)?;
+        copy_into_folder(&workspace.root.join(page), tree)?;
     }
-    copy_into(&workspace.root.join(HEADER), &tree.join("include"))?;
-    sdk::lay_out(workspace, &tree.join(SDK))?;
-    doc::lay_out(workspace, &tree.join(DOC))?;
-    check_all(&placed[0], &placed[1..])?;
+    copy_into_folder(&workspace.root.join(HEADER), &tree.join("include"))?;
+    sdk::lay_out_sdk(workspace, &tree.join(SDK))?;
+    doc::lay_out_docs(workspace, &tree.join(DOC))?;
+    check_plugin_files(&placed[0], &placed[1..])?;
     Ok(glibc)
 }
 
 /// Copies a file into a folder, which it creates if necessary.
-fn copy_into(file: &Path, folder: &Path) -> Result<PathBuf> {
+fn copy_into_folder(file: &Path, folder: &Path) -> Result<PathBuf> {
     if !file.is_file() {
         bail!("`{}` is missing, and the archive must have it", file.display());
     }
@@ -178,16 +179,16 @@ fn copy_into(file: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-fn version(workspace: &CargoWorkspace) -> Result<&str> {
+fn workspace_version(workspace: &CargoWorkspace) -> Result<&str> {
     let host = workspace.packages.iter().find(|package| package.name == HOST);
     Ok(&host.with_context(|| format!("the workspace has no package `{HOST}`"))?.version)
 }
 
 /// Returns the target triple of this machine. Other targets are not built.
-fn own_target(root: &Path) -> Result<String> {
+fn own_target_triple(root: &Path) -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
-    let said = child::output(command.arg("-vV").current_dir(root))?;
+    let said = child::command_stdout(command.arg("-vV").current_dir(root))?;
     let target = said.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(target.context("`rustc -vV` does not name its host")?.to_owned())
 }
@@ -203,7 +204,7 @@ fn build_time(root: &Path) -> Result<u64> {
     }
     let mut git = Command::new("git");
     git.current_dir(root).args(["log", "-1", "--format=%ct"]);
-    let said = child::output(&mut git)?;
+    let said = child::command_stdout(&mut git)?;
     said.trim()
         .parse()
         .with_context(|| format!("git reported `{said}` as the time of the last commit"))
@@ -257,7 +258,7 @@ mod tests {
     fn missing_archive_file_is_named_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("LICENSE-MIT");
-        let error = copy_into(&missing, folder.path()).unwrap_err().to_string();
+        let error = copy_into_folder(&missing, folder.path()).unwrap_err().to_string();
         assert_eq!(
             error,
             format!("`{}` is missing, and the archive must have it", missing.display())

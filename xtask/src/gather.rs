@@ -21,7 +21,7 @@ const COMPARE_BYTES: usize = 64 * 1024;
 /// contain. Returns the paths in `folder`.
 pub fn gather_plugins(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
-    close_to_others(folder)?;
+    remove_write_of_others(folder)?;
     let mut names = BTreeSet::new();
     let mut gathered = Vec::new();
     for file in files {
@@ -43,7 +43,7 @@ pub fn gather_plugins(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> 
 /// the file, because otherwise the loader would not trust it.
 pub fn place_file(from: &Path, to: &Path) -> Result<()> {
     let describe = || format!("copying `{}` to `{}`", from.display(), to.display());
-    if !same_content(from, to).with_context(describe)? {
+    if !has_same_content(from, to).with_context(describe)? {
         let name = to.file_name().with_context(describe)?.to_string_lossy();
         let beside = to.with_file_name(format!(".{name}.tmp-{}", std::process::id()));
         let placed = fs::copy(from, &beside).and_then(|_| fs::rename(&beside, to));
@@ -53,7 +53,7 @@ pub fn place_file(from: &Path, to: &Path) -> Result<()> {
         }
         placed.with_context(describe)?;
     }
-    close_to_others(to)
+    remove_write_of_others(to)
 }
 
 fn remove_stale(folder: &Path, keep: &BTreeSet<String>) -> Result<()> {
@@ -80,7 +80,7 @@ fn remove_stale(folder: &Path, keep: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
+fn has_same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
     let mut left = File::open(a)?;
     let mut right = match File::open(b) {
         Ok(file) => file,
@@ -107,7 +107,7 @@ fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
 }
 
 /// Removes the write permission of everyone except the owner.
-pub fn close_to_others(path: &Path) -> Result<()> {
+pub fn remove_write_of_others(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
     let describe = || format!("setting the mode of `{}`", path.display());
@@ -123,27 +123,27 @@ pub fn close_to_others(path: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    struct House {
+    struct GatherFixture {
         folder: tempfile::TempDir,
     }
 
-    impl House {
+    impl GatherFixture {
         fn new() -> Self {
             Self { folder: tempfile::tempdir().unwrap() }
         }
 
-        fn file(&self, name: &str, content: &str) -> PathBuf {
+        fn write_file(&self, name: &str, content: &str) -> PathBuf {
             let path = self.folder.path().join(name);
             fs::write(&path, content).unwrap();
             path
         }
 
-        fn dest(&self) -> PathBuf {
+        fn destination(&self) -> PathBuf {
             self.folder.path().join("plugins")
         }
 
-        fn names(&self) -> Vec<String> {
-            let entries = fs::read_dir(self.dest()).unwrap();
+        fn gathered_names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.destination()).unwrap();
             let mut names: Vec<String> =
                 entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
             names.sort();
@@ -153,49 +153,50 @@ mod tests {
 
     #[test]
     fn changed_file_is_replaced_by_a_rename() {
-        let house = House::new();
-        let a = house.file("a.so", "one");
-        let gathered = gather_plugins(std::slice::from_ref(&a), &house.dest()).unwrap();
-        assert_eq!(gathered, [house.dest().join("a.so")]);
+        let house = GatherFixture::new();
+        let a = house.write_file("a.so", "one");
+        let gathered = gather_plugins(std::slice::from_ref(&a), &house.destination()).unwrap();
+        assert_eq!(gathered, [house.destination().join("a.so")]);
         // A process that has the file open keeps reading the old content.
         let mut open = File::open(&gathered[0]).unwrap();
-        house.file("a.so", "another");
-        gather_plugins(&[a], &house.dest()).unwrap();
+        house.write_file("a.so", "another");
+        gather_plugins(&[a], &house.destination()).unwrap();
         let mut old = String::new();
         open.read_to_string(&mut old).unwrap();
         assert_eq!(old, "one");
         assert_eq!(fs::read_to_string(&gathered[0]).unwrap(), "another");
-        assert_eq!(house.names(), [LIST, "a.so"]);
+        assert_eq!(house.gathered_names(), [LIST, "a.so"]);
     }
 
     #[test]
     fn the_same_bytes_are_not_written_again() {
-        let house = House::new();
-        let a = house.file("a.so", "one");
-        let place = gather_plugins(std::slice::from_ref(&a), &house.dest()).unwrap().remove(0);
+        let house = GatherFixture::new();
+        let a = house.write_file("a.so", "one");
+        let place =
+            gather_plugins(std::slice::from_ref(&a), &house.destination()).unwrap().remove(0);
         let stamp = std::time::SystemTime::UNIX_EPOCH;
         File::options().write(true).open(&place).unwrap().set_modified(stamp).unwrap();
-        gather_plugins(&[a], &house.dest()).unwrap();
+        gather_plugins(&[a], &house.destination()).unwrap();
         assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), stamp);
     }
 
     #[test]
     fn only_previously_gathered_files_are_removed() {
-        let house = House::new();
-        let (a, b) = (house.file("a.so", "a"), house.file("b.so", "b"));
-        gather_plugins(&[a.clone(), b], &house.dest()).unwrap();
-        fs::write(house.dest().join("mine.so"), "put there by a user").unwrap();
-        gather_plugins(&[a], &house.dest()).unwrap();
-        assert_eq!(house.names(), [LIST, "a.so", "mine.so"]);
+        let house = GatherFixture::new();
+        let (a, b) = (house.write_file("a.so", "a"), house.write_file("b.so", "b"));
+        gather_plugins(&[a.clone(), b], &house.destination()).unwrap();
+        fs::write(house.destination().join("mine.so"), "put there by a user").unwrap();
+        gather_plugins(&[a], &house.destination()).unwrap();
+        assert_eq!(house.gathered_names(), [LIST, "a.so", "mine.so"]);
     }
 
     #[test]
     fn list_entries_outside_the_folder_are_not_removed() {
-        let house = House::new();
-        let outside = house.file("outside.so", "precious");
-        gather_plugins(&[], &house.dest()).unwrap();
-        fs::write(house.dest().join(LIST), "../outside.so\n/etc/hostname\n..\n").unwrap();
-        gather_plugins(&[], &house.dest()).unwrap();
+        let house = GatherFixture::new();
+        let outside = house.write_file("outside.so", "precious");
+        gather_plugins(&[], &house.destination()).unwrap();
+        fs::write(house.destination().join(LIST), "../outside.so\n/etc/hostname\n..\n").unwrap();
+        gather_plugins(&[], &house.destination()).unwrap();
         assert!(outside.exists());
     }
 
@@ -203,23 +204,23 @@ mod tests {
     fn only_the_owner_may_write_gathered_files() {
         use std::os::unix::fs::PermissionsExt;
 
-        let house = House::new();
-        let a = house.file("a.so", "a");
+        let house = GatherFixture::new();
+        let a = house.write_file("a.so", "a");
         fs::set_permissions(&a, fs::Permissions::from_mode(0o777)).unwrap();
-        fs::create_dir(house.dest()).unwrap();
-        fs::set_permissions(house.dest(), fs::Permissions::from_mode(0o777)).unwrap();
-        let place = gather_plugins(&[a], &house.dest()).unwrap().remove(0);
-        for path in [place, house.dest()] {
+        fs::create_dir(house.destination()).unwrap();
+        fs::set_permissions(house.destination(), fs::Permissions::from_mode(0o777)).unwrap();
+        let place = gather_plugins(&[a], &house.destination()).unwrap().remove(0);
+        for path in [place, house.destination()] {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         }
     }
 
     #[test]
     fn missing_source_file_is_an_error_and_leaves_no_files() {
-        let house = House::new();
+        let house = GatherFixture::new();
         let error =
-            gather_plugins(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
+            gather_plugins(&[house.folder.path().join("no.so")], &house.destination()).unwrap_err();
         assert!(error.to_string().starts_with("copying `"), "{error}");
-        assert_eq!(house.names(), Vec::<String>::new());
+        assert_eq!(house.gathered_names(), Vec::<String>::new());
     }
 }

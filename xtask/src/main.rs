@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    xtask::chores::start()
+    xtask::chores::run_chore()
 }

@@ -22,7 +22,7 @@ pub fn accuracy(words: Vec<OsString>) -> Result<ExitCode> {
 
 fn run_measure_chore(chore: &str, words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = CargoWorkspace::load()?;
-    let mut command = child::cargo(&workspace.root);
+    let mut command = child::cargo_command(&workspace.root);
     command.args(["run", "--quiet", "--profile", "xtask", "-p", PACKAGE, "--", chore]).args(words);
-    child::become_command(command).with_context(|| format!("starting `{PACKAGE}`"))
+    child::exec_command(command).with_context(|| format!("starting `{PACKAGE}`"))
 }

@@ -31,7 +31,7 @@ const VENDORS: [(&str, &str); 10] = [
 ];
 
 /// Writes the snapshot.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_models(words: Vec<OsString>) -> Result<ExitCode> {
     let [file, date] = <[OsString; 2]>::try_from(words).map_err(|_| {
         anyhow::anyhow!("usage: `cargo xtask models FILE DATE`, for example `cargo xtask models api.json 2026-11-23`")
     })?;
@@ -39,7 +39,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let text =
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let api: Value = serde_json::from_str(&text).context("the file is not valid JSON")?;
-    let snapshot = snapshot(&api, date)?;
+    let snapshot = snapshot_lines(&api, date)?;
     let path = CargoWorkspace::load()?.root.join(SNAPSHOT);
     let lines = snapshot.lines().count() - 1;
     fs::write(&path, snapshot)?;
@@ -48,7 +48,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 }
 
 /// Creates the lines of the snapshot.
-fn snapshot(api: &Value, date: &str) -> Result<String> {
+fn snapshot_lines(api: &Value, date: &str) -> Result<String> {
     let mut lines = BTreeMap::new();
     for (ours, theirs) in VENDORS {
         let Some(models) = api[theirs]["models"].as_object() else {
@@ -56,7 +56,7 @@ fn snapshot(api: &Value, date: &str) -> Result<String> {
         };
         for (name, model) in models {
             let id = format!("{ours}/{name}");
-            if let Some(facts) = facts(&id, model)? {
+            if let Some(facts) = model_facts(&id, model)? {
                 lines.insert(id, facts);
             }
         }
@@ -67,7 +67,7 @@ fn snapshot(api: &Value, date: &str) -> Result<String> {
 }
 
 /// Returns the facts of a model, or `None` if it does not answer with text.
-fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
+fn model_facts(id: &str, model: &Value) -> Result<Option<Value>> {
     let texts = |value: &Value| -> Vec<String> {
         let values = value.as_array().into_iter().flatten();
         values.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -95,7 +95,9 @@ fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
             facts.insert(key.to_owned(), true.into());
         }
     }
-    if let Some(price) = price(&model["cost"]).with_context(|| format!("the price of {id}"))? {
+    if let Some(price) =
+        model_price(&model["cost"]).with_context(|| format!("the price of {id}"))?
+    {
         facts.insert("price".to_owned(), price);
     }
     Ok(Some(Value::Object(facts)))
@@ -103,14 +105,14 @@ fn facts(id: &str, model: &Value) -> Result<Option<Value>> {
 
 /// Returns a price in US dollars per million tokens, or `None` if one of the two main prices is
 /// unknown.
-fn price(cost: &Value) -> Result<Option<Value>> {
+fn model_price(cost: &Value) -> Result<Option<Value>> {
     if cost["input"].is_null() || cost["output"].is_null() {
         return Ok(None);
     }
-    let mut price = rates(cost)?;
+    let mut price = parse_rates(cost)?;
     let tiers = cost["tiers"].as_array().into_iter().flatten().map(|tier| {
         let above = tier["tier"]["size"].as_u64().context("a tier without a size")?;
-        let mut rates = rates(tier)?;
+        let mut rates = parse_rates(tier)?;
         rates.insert("above".to_owned(), above.into());
         Ok(Value::Object(rates))
     });
@@ -121,7 +123,7 @@ fn price(cost: &Value) -> Result<Option<Value>> {
     Ok(Some(Value::Object(price)))
 }
 
-fn rates(cost: &Value) -> Result<Map<String, Value>> {
+fn parse_rates(cost: &Value) -> Result<Map<String, Value>> {
     let mut rates = Map::new();
     for key in ["input", "output", "cache_read", "cache_write"] {
         let Some(rate) = cost.get(key).filter(|rate| !rate.is_null()) else { continue };
@@ -135,7 +137,7 @@ fn rates(cost: &Value) -> Result<Map<String, Value>> {
 mod tests {
     use super::*;
 
-    fn api(models: &Value) -> Value {
+    fn models_api(models: &Value) -> Value {
         let vendors = VENDORS.map(|(_, theirs)| (theirs.to_owned(), json!({ "models": {} })));
         let mut api = Value::Object(vendors.into_iter().collect());
         api["togetherai"]["models"] = models.clone();
@@ -154,7 +156,7 @@ mod tests {
             "picture": { "modalities": { "output": ["image"] } },
             "embedding": { "modalities": text },
         });
-        let made = snapshot(&api(&models), "2026-07-02").unwrap();
+        let made = snapshot_lines(&models_api(&models), "2026-07-02").unwrap();
         let expected = "{\"source\":\"models.dev\",\"licence\":\"MIT\",\"date\":\"2026-07-02\"}\n\
              {\"id\":\"together/a\",\"reasoning\":true}\n\
              {\"id\":\"together/b\",\"context\":8,\"output\":4,\"input\":[\"image\"],\"tools\":true,\
@@ -167,9 +169,9 @@ mod tests {
     fn invalid_price_is_an_error() {
         for cost in [json!({ "input": -1, "output": 1 }), json!({ "input": "x", "output": 1 })] {
             let models = json!({ "a": { "modalities": { "output": ["text"] }, "cost": cost } });
-            let error = snapshot(&api(&models), "d").unwrap_err();
+            let error = snapshot_lines(&models_api(&models), "d").unwrap_err();
             assert_eq!(error.to_string(), "the price of together/a");
         }
-        assert!(snapshot(&json!({}), "d").is_err());
+        assert!(snapshot_lines(&json!({}), "d").is_err());
     }
 }

@@ -18,12 +18,12 @@ struct NewPluginOptions {
 }
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_new_plugin(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse_options(words)?;
     let workspace = CargoWorkspace::load()?;
     let current = std::env::current_dir().context("finding the current folder")?;
     let folder = current.join(options.folder.unwrap_or_else(|| PathBuf::from(&options.name)));
-    refuse_shipped(&workspace.root, &folder)?;
+    refuse_shipped_folder(&workspace.root, &folder)?;
     let sdk = SdkSources::in_folder(options.sdk.as_deref().unwrap_or(&workspace.root))
         .map_err(template_error)?;
     write_crate(&folder, &options.name, options.kind, &sdk).map_err(template_error)?;
@@ -56,14 +56,14 @@ fn parse_options(words: Vec<OsString>) -> Result<NewPluginOptions> {
 }
 
 fn parse_kind(word: &str) -> Result<TemplateKind, String> {
-    let kind = TemplateKind::ALL.into_iter().find(|kind| kind.word() == word);
+    let kind = TemplateKind::ALL.into_iter().find(|kind| kind.kind_name() == word);
     kind.ok_or_else(|| {
-        let kinds = TemplateKind::ALL.map(TemplateKind::word).join("`, `");
+        let kinds = TemplateKind::ALL.map(TemplateKind::kind_name).join("`, `");
         format!("unknown kind `{word}`; the kinds are `{kinds}`")
     })
 }
 
-fn refuse_shipped(root: &Path, folder: &Path) -> Result<()> {
+fn refuse_shipped_folder(root: &Path, folder: &Path) -> Result<()> {
     let shipped = root.join("plugins");
     if folder.starts_with(&shipped) {
         bail!(
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn new_plugin_in_the_plugins_folder_is_refused() {
         let root = Path::new("/checkout");
-        let error = refuse_shipped(root, &root.join("plugins").join("a")).unwrap_err();
+        let error = refuse_shipped_folder(root, &root.join("plugins").join("a")).unwrap_err();
         assert!(error.to_string().contains("members of its workspace"), "{error}");
-        refuse_shipped(root, Path::new("/elsewhere/plugins/a")).unwrap();
+        refuse_shipped_folder(root, Path::new("/elsewhere/plugins/a")).unwrap();
     }
 }

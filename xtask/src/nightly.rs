@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Returns a command for nightly's cargo. Uses rustup, because this run uses another toolchain.
-pub fn cargo(arguments: &[&str]) -> Command {
+pub fn nightly_cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]).args(arguments);
     // These variables name the toolchain of this run.
@@ -16,7 +16,7 @@ pub fn cargo(arguments: &[&str]) -> Command {
 }
 
 /// Returns true if the toolchain has the sources of the standard library.
-pub fn has_sources() -> bool {
+pub fn has_std_sources() -> bool {
     let mut rustc = Command::new("rustup");
     rustc.args(["run", "nightly", "rustc", "--print", "sysroot"]).env("RUSTUP_AUTO_INSTALL", "0");
     let sysroot = command_output(&mut rustc).unwrap_or_default();

@@ -26,9 +26,9 @@ const FIRST_BUILD_MINUTES: u32 = 15;
 const DOWNLOAD: &str = "JAATO_LOCAL_DOWNLOAD";
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_jaato(words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = CargoWorkspace::load()?;
-    let names = plugins_for(&workspace, &words);
+    let names = plugins_for_words(&workspace, &words);
     let jaato = build_and_collect(&workspace, &names)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
@@ -36,28 +36,29 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if std::env::var_os(DOWNLOAD).is_none() {
         command.env(DOWNLOAD, "true");
     }
-    child::without_cargo_variables(&mut command);
-    child::become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
+    child::clear_cargo_variables(&mut command);
+    child::exec_command(command).with_context(|| format!("starting `{}`", jaato.display()))
 }
 
 /// Builds the binary and all plugins, collects them where `jaato` finds them, and returns the
 /// binary.
 pub fn build_release(workspace: &CargoWorkspace) -> Result<PathBuf> {
-    let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
+    let names: Vec<&str> =
+        workspace.plugin_packages().iter().map(|plugin| plugin.name.as_str()).collect();
     build_and_collect(workspace, &names)
 }
 
 /// Returns the plugins for a run with these words: all except those that only other options need.
 /// Plugins that `build-plugins` has collected stay, so they must be rebuilt too.
-fn plugins_for<'a>(workspace: &'a CargoWorkspace, words: &[OsString]) -> Vec<&'a str> {
-    let gathered = names_in(&workspace.target.join("plugins"));
+fn plugins_for_words<'a>(workspace: &'a CargoWorkspace, words: &[OsString]) -> Vec<&'a str> {
+    let gathered = file_names(&workspace.target.join("plugins"));
     let is_needed = |plugin: &&&WorkspacePackage| {
         let asked = |option: &String| words.iter().any(|word| is_option(word, option));
         plugin.asked_by.is_empty()
             || plugin.asked_by.iter().any(asked)
             || gathered.contains(&library_name(&plugin.name))
     };
-    let plugins = workspace.plugins();
+    let plugins = workspace.plugin_packages();
     plugins.iter().filter(is_needed).map(|plugin| plugin.name.as_str()).collect()
 }
 
@@ -73,7 +74,7 @@ fn library_name(package: &str) -> OsString {
 }
 
 /// Returns the names in a folder. Empty if it does not exist yet.
-fn names_in(folder: &Path) -> Vec<OsString> {
+fn file_names(folder: &Path) -> Vec<OsString> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name()).collect()
 }
@@ -83,16 +84,16 @@ fn build_and_collect(workspace: &CargoWorkspace, plugins: &[&str]) -> Result<Pat
     let names = [&[HOST], plugins].concat();
     let mut progress = BuildProgress::new(!workspace.target.join("release").is_dir());
     let selection = BuildSelection::Packages(&names);
-    let built = artifacts::build(workspace, "release", selection, &mut progress)?;
-    let jaato = built.binary(HOST)?;
-    let files = plugins.iter().map(|name| built.plugin(workspace, name));
-    gather_plugins(&files.collect::<Result<Vec<_>>>()?, &plugins_beside(jaato, workspace))?;
+    let built = artifacts::build_artifacts(workspace, "release", selection, &mut progress)?;
+    let jaato = built.find_binary(HOST)?;
+    let files = plugins.iter().map(|name| built.plugin_library(workspace, name));
+    gather_plugins(&files.collect::<Result<Vec<_>>>()?, &plugins_folder(jaato, workspace))?;
     Ok(jaato.to_path_buf())
 }
 
 /// Returns `../plugins` relative to the binary, where it looks for plugins. That is `plugins` in
 /// the target folder, unless cargo builds for a named target.
-fn plugins_beside(jaato: &Path, workspace: &CargoWorkspace) -> PathBuf {
+fn plugins_folder(jaato: &Path, workspace: &CargoWorkspace) -> PathBuf {
     jaato.parent().and_then(Path::parent).unwrap_or(&workspace.target).join("plugins")
 }
 
@@ -114,11 +115,11 @@ impl BuildProgress {
     }
 
     fn print_progress(&mut self) {
-        eprintln!("{}", opening(self.first_time));
+        eprintln!("{}", opening_text(self.first_time));
     }
 }
 
-fn opening(first_time: bool) -> String {
+fn opening_text(first_time: bool) -> String {
     if first_time {
         format!(
             "building jaato and its plugins (the first time about {FIRST_BUILD_MINUTES} minutes) …"
@@ -129,11 +130,11 @@ fn opening(first_time: bool) -> String {
 }
 
 impl BuildObserver for BuildProgress {
-    fn quiet(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         true
     }
 
-    fn compiled(&mut self) {
+    fn on_crate_compiled(&mut self) {
         if self.counted == 0 && !self.first_time {
             self.print_progress();
         }
@@ -145,7 +146,7 @@ impl BuildObserver for BuildProgress {
         }
     }
 
-    fn ended(&mut self) {
+    fn on_build_ended(&mut self) {
         if self.terminal && self.counted > 0 {
             eprint!("\r\x1b[K");
         }
@@ -172,7 +173,7 @@ mod tests {
             CargoWorkspace { root: "/w".into(), target: target.path().into(), packages };
         let needed = |words: &str| {
             let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-            plugins_for(&workspace, &words).join(" ")
+            plugins_for_words(&workspace, &words).join(" ")
         };
         for words in ["", "what is in the --box?", "--boxes 2", "box"] {
             assert_eq!(needed(words), "gc-a", "{words}");
@@ -191,14 +192,14 @@ mod tests {
     fn plugins_are_put_where_the_binary_finds_them() {
         let workspace =
             CargoWorkspace { root: "/w".into(), target: "/t".into(), packages: Vec::new() };
-        let place = |jaato: &str| plugins_beside(Path::new(jaato), &workspace);
+        let place = |jaato: &str| plugins_folder(Path::new(jaato), &workspace);
         assert_eq!(place("/t/release/jaato"), Path::new("/t/plugins"));
         assert_eq!(place("/t/triple/release/jaato"), Path::new("/t/triple/plugins"));
     }
 
     #[test]
     fn first_run_announces_its_duration() {
-        assert!(opening(true).contains("minutes"));
-        assert!(!opening(false).contains("minutes"));
+        assert!(opening_text(true).contains("minutes"));
+        assert!(!opening_text(false).contains("minutes"));
     }
 }

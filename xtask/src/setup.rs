@@ -40,8 +40,8 @@ struct RequiredProgram {
 }
 
 impl RequiredProgram {
-    fn is_there(&self) -> bool {
-        self.probes.iter().any(|probe| is_there(probe))
+    fn is_installed(&self) -> bool {
+        self.probes.iter().any(|probe| is_probe_successful(probe))
     }
 }
 
@@ -144,12 +144,12 @@ const RENAMED: &[(&str, &str, &str)] = &[
 ];
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_setup(words: Vec<OsString>) -> Result<ExitCode> {
     let asked = parse_request(words)?;
     let workspace = CargoWorkspace::load()?;
-    let mut skipped = prepare(&workspace)?;
+    let mut skipped = prepare_machine(&workspace)?;
     if asked.outside {
-        skipped.extend(outside::fetch(&workspace.target));
+        skipped.extend(outside::fetch_missing_packages(&workspace.target));
     }
     if asked.model {
         let jaato = run::build_release(&workspace)?;
@@ -188,7 +188,7 @@ fn parse_request(words: Vec<OsString>) -> Result<SetupRequest, lexopt::Error> {
 
 /// Downloads crates, looks for programs, and installs what may be installed. Returns a line for
 /// each missing item.
-pub fn prepare(workspace: &CargoWorkspace) -> Result<Vec<String>> {
+pub fn prepare_machine(workspace: &CargoWorkspace) -> Result<Vec<String>> {
     let mut skipped = Vec::new();
     if let Err(error) = fetch_crates(&workspace.root) {
         // In CI, an outdated lock file must fail. Elsewhere the network may be missing, and the
@@ -198,19 +198,20 @@ pub fn prepare(workspace: &CargoWorkspace) -> Result<Vec<String>> {
         }
         skipped.push(format!("fetching crates: {error:#}"));
     }
-    let mut missing: Vec<&RequiredProgram> = NEEDS.iter().filter(|need| !need.is_there()).collect();
-    if let Some(install) = install_command(&missing, &is_program)
+    let mut missing: Vec<&RequiredProgram> =
+        NEEDS.iter().filter(|need| !need.is_installed()).collect();
+    if let Some(install) = install_command(&missing, &is_program_found)
         && is_ci()
         && is_root()
     {
         install_packages(&install);
-        missing.retain(|need| !need.is_there());
+        missing.retain(|need| !need.is_installed());
     }
     skipped.extend(missing.iter().map(|need| format!("no {}: {}", need.name, need.without)));
     if is_ci() {
-        skipped.extend(compilers::unpack(&workspace.target));
+        skipped.extend(compilers::unpack_compilers(&workspace.target));
     }
-    if let Some(install) = install_command(&missing, &is_program) {
+    if let Some(install) = install_command(&missing, &is_program_found) {
         println!("install some of the missing packages with: sudo {}", install.join(" "));
     }
     Ok(skipped)
@@ -222,7 +223,7 @@ pub fn pull_model(jaato: &Path) -> Option<String> {
     let mut command = Command::new(jaato);
     command.args(["model", "pull"]);
     let what = "the weights of the embedded model";
-    match child::wait_with_deadline(&mut command, MODEL_DEADLINE) {
+    match child::run_until_deadline(&mut command, MODEL_DEADLINE) {
         ChildOutcome::Well => None,
         ChildOutcome::Badly => Some(format!("{what}: {} failed", child::command_text(&command))),
         ChildOutcome::Late => {
@@ -240,10 +241,10 @@ const EMBEDDERS: &str = "docs/examples/embed-chat";
 /// Downloads only this machine's dependencies. Other targets need crates that are never built here.
 fn fetch_crates(root: &Path) -> Result<()> {
     let mut rustc = Command::new("rustc");
-    let text = child::output(rustc.current_dir(root).arg("-vV"))?;
+    let text = child::command_stdout(rustc.current_dir(root).arg("-vV"))?;
     let host = host_triple(&text).context("`rustc -vV` names no host")?;
     for folder in [root, &root.join(EMBEDDERS)] {
-        let mut fetch = child::cargo(folder);
+        let mut fetch = child::cargo_command(folder);
         let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
         if !status.success() {
             bail!(
@@ -259,21 +260,21 @@ fn host_triple(version: &str) -> Option<&str> {
     version.lines().find_map(|line| line.strip_prefix("host: "))
 }
 
-fn is_there(probe: &[&str]) -> bool {
+fn is_probe_successful(probe: &[&str]) -> bool {
     let Some((program, arguments)) = probe.split_first() else { return false };
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    child::wait_with_deadline(&mut command, PROBE_DEADLINE) == ChildOutcome::Well
+    child::run_until_deadline(&mut command, PROBE_DEADLINE) == ChildOutcome::Well
 }
 
-fn is_program(name: &str) -> bool {
-    is_there(&[name, "--version"])
+fn is_program_found(name: &str) -> bool {
+    is_probe_successful(&[name, "--version"])
 }
 
 /// Returns true if this process may install packages and start daemons.
 pub fn is_root() -> bool {
     let mut id = Command::new("id");
-    child::output(id.arg("-u")).is_ok_and(|text| text.trim() == "0")
+    child::command_stdout(id.arg("-u")).is_ok_and(|text| text.trim() == "0")
 }
 
 /// Returns the command that installs the packages of all missing items.
@@ -299,13 +300,13 @@ fn install_packages(install: &[String]) {
     let Some((manager, words)) = install.split_first() else { return };
     if manager == "apt-get" {
         let mut update = Command::new(manager);
-        if child::run(update.args(["update", "-q"])).is_err() {
+        if child::run_command(update.args(["update", "-q"])).is_err() {
             println!("`apt-get update` failed, so the existing package lists are used");
         }
     }
     let mut command = Command::new(manager);
     command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-    if let Err(error) = child::run(&mut command) {
+    if let Err(error) = child::run_command(&mut command) {
         println!("{error:#}");
     }
 }
@@ -343,9 +344,9 @@ mod tests {
 
     #[test]
     fn missing_program_is_detected() {
-        assert!(!is_there(&["no-such-program-anywhere"]));
-        assert!(!is_there(&[]));
-        assert!(is_there(&["rustc", "--version"]));
+        assert!(!is_probe_successful(&["no-such-program-anywhere"]));
+        assert!(!is_probe_successful(&[]));
+        assert!(is_probe_successful(&["rustc", "--version"]));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use self::phases::TestPhases;
 use self::programs::TestProgramSettings;
 use self::tally::TestTally;
 use crate::artifacts::{self, BuildSelection, PassthroughBuildObserver, TestProgram};
-use crate::build_plugins::{HOST, check_all};
+use crate::build_plugins::{HOST, check_plugin_files};
 use crate::gather::{gather_plugins, place_file};
 use crate::setup::TestContainerEngine;
 use crate::workspace::CargoWorkspace;
@@ -48,18 +48,18 @@ const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
 const FUZZ_TIMES_IN_FULL: &str = "5";
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let mut run = TestRun::begin(parse(words)?)?;
-    run.setup();
+pub fn run_tests(words: Vec<OsString>) -> Result<ExitCode> {
+    let mut run = TestRun::begin_run(parse_selection(words)?)?;
+    run.prepare_machine();
     run.check_sources();
-    run.build();
-    run.miri();
+    run.build_house_for_tests();
+    run.run_miri_phase();
     run.prepare_external_packages();
-    run.tests();
-    let code = run.finish()?;
+    run.run_test_programs();
+    let code = run.finish_run()?;
     if !matches!(run.selection, TestSelection::Filter(_)) {
         let skipped = read_log(&run.log)?;
-        run.tier.record(&run.workspace.root, |item| run.has_passed(item, &skipped))?;
+        run.tier.record_passed_items(&run.workspace.root, |item| run.has_passed(item, &skipped))?;
     }
     Ok(code)
 }
@@ -77,7 +77,7 @@ enum TestSelection {
     Filter(String),
 }
 
-fn parse(words: Vec<OsString>) -> Result<TestSelection, lexopt::Error> {
+fn parse_selection(words: Vec<OsString>) -> Result<TestSelection, lexopt::Error> {
     use lexopt::prelude::*;
 
     let mut chosen = None;
@@ -89,7 +89,7 @@ fn parse(words: Vec<OsString>) -> Result<TestSelection, lexopt::Error> {
         chosen = Some(match argument {
             Value(word) => TestSelection::Filter(word.string()?),
             Long("full") => TestSelection::Full,
-            Long("item") => TestSelection::Item(TierItem::find(&parser.value()?.string()?)?),
+            Long("item") => TestSelection::Item(TierItem::find_item(&parser.value()?.string()?)?),
             _ => return Err(argument.unexpected()),
         });
     }
@@ -123,7 +123,7 @@ struct TestBuild {
 }
 
 impl TestRun {
-    fn begin(selection: TestSelection) -> Result<Self> {
+    fn begin_run(selection: TestSelection) -> Result<Self> {
         let workspace = CargoWorkspace::load()?;
         let house = workspace.target.join("house");
         let log = house.join("skipped.log");
@@ -150,34 +150,35 @@ impl TestRun {
         })
     }
 
-    fn setup(&mut self) {
-        self.phases.run("setup", || {
-            self.missing.extend(setup::prepare(&self.workspace)?);
+    fn prepare_machine(&mut self) {
+        self.phases.run_phase("setup", || {
+            self.missing.extend(setup::prepare_machine(&self.workspace)?);
             Ok(())
         });
     }
 
     fn check_sources(&mut self) {
-        if !self.runs_everything() {
+        if !self.is_complete_run() {
             println!("with a filter or an item, format, tidy and doctests are skipped");
             return;
         }
-        self.phases.run("format", || {
+        self.phases.run_phase("format", || {
             // The examples and the programs that embed jaato are their own workspaces.
             for folder in [".", "docs/examples", "docs/examples/embed-chat"] {
                 let folder = self.workspace.root.join(folder);
-                child::run(child::cargo(&folder).args(["fmt", "--all", "--check"])).with_context(
-                    || format!("`cargo fmt --all` in {} fixes it", folder.display()),
-                )?;
+                child::run_command(child::cargo_command(&folder).args(["fmt", "--all", "--check"]))
+                    .with_context(|| {
+                        format!("`cargo fmt --all` in {} fixes it", folder.display())
+                    })?;
             }
             Ok(())
         });
-        self.phases.run("tidy", || tidy::check(&self.workspace));
+        self.phases.run_phase("tidy", || tidy::check_workspace(&self.workspace));
     }
 
-    fn build(&mut self) {
+    fn build_house_for_tests(&mut self) {
         // Compile with Clippy, so that its warnings come with the build.
-        self.phases.run("build", || {
+        self.phases.run_phase("build", || {
             let (build, warnings) = build_house(&self.workspace, &self.house)?;
             self.built = Some(build);
             match warnings {
@@ -187,14 +188,14 @@ impl TestRun {
         });
         // Tests would build the fixtures too, one by one. Here the table of phases shows their
         // time.
-        self.phases.run("fixtures", || artifacts::build_fixtures(&self.workspace));
+        self.phases.run_phase("fixtures", || artifacts::build_fixtures(&self.workspace));
     }
 
-    fn miri(&mut self) {
+    fn run_miri_phase(&mut self) {
         if !self.tier.includes_item("miri") {
             return;
         }
-        self.phases.run("miri", || {
+        self.phases.run_phase("miri", || {
             let why_not = miri::run_miri(&self.workspace)?;
             if why_not.is_some() {
                 self.unable.push("miri");
@@ -208,9 +209,9 @@ impl TestRun {
         if !OUTSIDE_ITEMS.iter().any(|name| self.tier.includes_item(name)) {
             return;
         }
-        self.phases.run("outside", || {
+        self.phases.run_phase("outside", || {
             let lines = match child::is_ci() {
-                true => setup::outside::fetch(&self.workspace.target),
+                true => setup::outside::fetch_missing_packages(&self.workspace.target),
                 false => setup::outside::list_missing_packages(&self.workspace.target),
             };
             if !lines.is_empty() {
@@ -221,17 +222,17 @@ impl TestRun {
         });
     }
 
-    fn tests(&mut self) {
+    fn run_test_programs(&mut self) {
         let Some(TestBuild { jaato, programs }) = &self.built else { return };
         if child::is_ci() {
-            self.phases.run("model", || {
+            self.phases.run_phase("model", || {
                 self.missing.extend(setup::pull_model(jaato));
                 Ok(())
             });
         }
         let mut engine = None;
-        self.phases.run("engine", || {
-            match TestContainerEngine::find(&self.workspace.target) {
+        self.phases.run_phase("engine", || {
+            match TestContainerEngine::find_or_start(&self.workspace.target) {
                 Ok(found) => engine = Some(found),
                 Err(line) => self.missing.push(line),
             }
@@ -241,7 +242,7 @@ impl TestRun {
             (HOUSE_VARIABLE, self.house.clone().into_os_string()),
             (SKIP_LOG_VARIABLE, self.log.clone().into_os_string()),
         ];
-        variables.extend(engine.as_ref().and_then(TestContainerEngine::variable));
+        variables.extend(engine.as_ref().and_then(TestContainerEngine::engine_variable));
         if self.tier.includes_item("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
             variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
         }
@@ -258,20 +259,23 @@ impl TestRun {
         let is_phase =
             matches!(&self.selection, TestSelection::Item(item) if PHASES.contains(&item.name));
         if !is_phase {
-            self.phases.run("tests", || programs::run(programs, &setting, &mut self.tally));
+            self.phases.run_phase("tests", || {
+                programs::run_test_programs(programs, &setting, &mut self.tally)
+            });
         }
         if self.tier.includes_item("isolated") {
-            self.phases
-                .run("isolated", || programs::run_isolated(programs, &setting, &mut self.tally));
+            self.phases.run_phase("isolated", || {
+                programs::run_isolated(programs, &setting, &mut self.tally)
+            });
         }
-        if self.runs_everything() {
-            self.phases.run("doctests", || {
+        if self.is_complete_run() {
+            self.phases.run_phase("doctests", || {
                 programs::run_doctests(&self.workspace.root, &setting, &mut self.tally)
             });
         }
     }
 
-    fn runs_everything(&self) -> bool {
+    fn is_complete_run(&self) -> bool {
         matches!(self.selection, TestSelection::Everything | TestSelection::Full)
     }
 
@@ -284,19 +288,19 @@ impl TestRun {
             [] if failed.contains(&"tests") => false,
             [] => !failed.contains(&item.name),
             parts if parts.iter().any(is_skipped) => false,
-            parts => parts.iter().all(|part| self.tally.passed_all(part)),
+            parts => parts.iter().all(|part| self.tally.has_passed_all(part)),
         };
         is_good && self.built.is_some() && !self.unable.contains(&item.name)
     }
 
-    fn finish(&self) -> Result<ExitCode> {
-        if self.runs_everything() {
-            self.tier.lines().iter().for_each(|line| println!("not run: {line}"));
+    fn finish_run(&self) -> Result<ExitCode> {
+        if self.is_complete_run() {
+            self.tier.skipped_item_lines().iter().for_each(|line| println!("not run: {line}"));
         }
         let file = self.workspace.target.join("test-phases.json");
         fs::write(&file, self.phases.as_json())
             .with_context(|| format!("writing `{}`", file.display()))?;
-        println!("\nslowest tests:\n{}\n{}", self.tally.slowest(), self.phases.as_table());
+        println!("\nslowest tests:\n{}\n{}", self.tally.format_slowest(), self.phases.as_table());
         for line in &self.missing {
             println!("not there: {line}");
         }
@@ -304,7 +308,8 @@ impl TestRun {
         for line in &skipped {
             println!("SKIPPED: {line}");
         }
-        let verdict = tally::verdict(&self.tally, self.phases.failed_phases(), skipped.len());
+        let verdict =
+            tally::compute_verdict(&self.tally, self.phases.failed_phases(), skipped.len());
         println!("{}", verdict.line);
         Ok(if verdict.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
@@ -314,14 +319,15 @@ impl TestRun {
 /// plugins. Also returns the number of warnings.
 fn build_house(workspace: &CargoWorkspace, house: &Path) -> Result<(TestBuild, usize)> {
     let selection = BuildSelection::EverythingForTests;
-    let built = artifacts::build(workspace, "dev", selection, &mut PassthroughBuildObserver)?;
-    let binary = built.binary(HOST)?;
+    let built =
+        artifacts::build_artifacts(workspace, "dev", selection, &mut PassthroughBuildObserver)?;
+    let binary = built.find_binary(HOST)?;
     let bin = house.join("bin");
     fs::create_dir_all(&bin).with_context(|| format!("making `{}`", bin.display()))?;
     let jaato = bin.join(binary.file_name().context("the binary has no name")?);
     place_file(binary, &jaato)?;
-    let plugins = gather_plugins(&built.plugins(workspace)?, &house.join("plugins"))?;
-    check_all(&jaato, &plugins)?;
+    let plugins = gather_plugins(&built.plugin_libraries(workspace)?, &house.join("plugins"))?;
+    check_plugin_files(&jaato, &plugins)?;
     let programs = built.test_programs(workspace);
     Ok((TestBuild { jaato, programs }, built.warnings))
 }
@@ -329,7 +335,7 @@ fn build_house(workspace: &CargoWorkspace, house: &Path) -> Result<(TestBuild, u
 /// Returns the lines of skipped tests, each with its reason.
 fn read_log(log: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(log).with_context(|| format!("reading `{}`", log.display()))?;
-    Ok(tally::skipped_lines(&text))
+    Ok(tally::unique_skipped_lines(&text))
 }
 
 #[cfg(test)]
@@ -339,16 +345,22 @@ mod tests {
     #[test]
     fn a_filter_an_item_or_all_is_understood() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
-        assert_eq!(parse(words("")).unwrap(), TestSelection::Everything);
-        assert_eq!(parse(words("gate")).unwrap(), TestSelection::Filter("gate".to_owned()));
-        assert_eq!(parse(words("--full")).unwrap(), TestSelection::Full);
-        let TestSelection::Item(item) = parse(words("--item miri")).unwrap() else {
+        assert_eq!(parse_selection(words("")).unwrap(), TestSelection::Everything);
+        assert_eq!(
+            parse_selection(words("gate")).unwrap(),
+            TestSelection::Filter("gate".to_owned())
+        );
+        assert_eq!(parse_selection(words("--full")).unwrap(), TestSelection::Full);
+        let TestSelection::Item(item) = parse_selection(words("--item miri")).unwrap() else {
             panic!("an item was named");
         };
         assert_eq!(item.name, "miri");
-        assert!(parse(words("--item moon")).is_err_and(|error| error.to_string().contains("miri")));
-        assert!(parse(words("gate policy")).is_err());
-        assert!(parse(words("gate --full")).is_err(), "a part of all is not all");
-        assert!(parse(words("--nocapture")).is_err());
+        assert!(
+            parse_selection(words("--item moon"))
+                .is_err_and(|error| error.to_string().contains("miri"))
+        );
+        assert!(parse_selection(words("gate policy")).is_err());
+        assert!(parse_selection(words("gate --full")).is_err(), "a part of all is not all");
+        assert!(parse_selection(words("--nocapture")).is_err());
     }
 }

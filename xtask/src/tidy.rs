@@ -50,7 +50,7 @@ pub enum FindingSeverity {
 }
 
 impl TidyFinding {
-    fn error(
+    fn error_finding(
         path: impl Into<String>,
         line: usize,
         what: impl Into<String>,
@@ -83,16 +83,16 @@ pub struct TextFile {
 }
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_tidy(words: Vec<OsString>) -> Result<ExitCode> {
     if let Some(argument) = lexopt::Parser::from_args(words).next()? {
         return Err(argument.unexpected().into());
     }
-    check(&CargoWorkspace::load()?)?;
+    check_workspace(&CargoWorkspace::load()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Applies all rules, prints the findings, and fails if there is an error.
-pub fn check(workspace: &CargoWorkspace) -> Result<()> {
+pub fn check_workspace(workspace: &CargoWorkspace) -> Result<()> {
     let files = text_files(&workspace.root)?;
     let mut findings = find_violations(workspace, &files);
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
@@ -108,16 +108,16 @@ pub fn check(workspace: &CargoWorkspace) -> Result<()> {
 
 fn find_violations(workspace: &CargoWorkspace, files: &[TextFile]) -> Vec<TidyFinding> {
     let (sources, mut findings) = rust_sources(files);
-    findings.extend(dependencies::check(&workspace.packages));
+    findings.extend(dependencies::check_dependencies(&workspace.packages));
     findings.extend(dependencies::find_unused_rows(&workspace.packages));
-    findings.extend(layout::check(files));
-    findings.extend(phrases::check(files));
-    findings.extend(wording::check(files));
-    findings.extend(printing::check(&sources));
-    findings.extend(folders::check(&sources));
-    findings.extend(unsafe_places::check(&sources, &workspace.packages));
-    findings.extend(type_names::check(&sources));
-    findings.extend(references::check(files));
+    findings.extend(layout::check_layout(files));
+    findings.extend(phrases::check_phrases(files));
+    findings.extend(wording::check_wording(files));
+    findings.extend(printing::check_printing(&sources));
+    findings.extend(folders::check_folders(&sources));
+    findings.extend(unsafe_places::check_unsafe_places(&sources, &workspace.packages));
+    findings.extend(type_names::check_type_names(&sources));
+    findings.extend(references::check_references(files));
     findings
 }
 
@@ -136,7 +136,7 @@ fn rust_sources(files: &[TextFile]) -> (Vec<RustSource>, Vec<TidyFinding>) {
 fn text_files(root: &Path) -> Result<Vec<TextFile>> {
     let mut git = std::process::Command::new("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let list = child::output(&mut git).context("tidy needs the files that git knows")?;
+    let list = child::command_stdout(&mut git).context("tidy needs the files that git knows")?;
     let mut files = Vec::new();
     for path in list.split('\0').filter(|path| !path.is_empty()) {
         // A file may be deleted but not yet committed as deleted.
@@ -155,23 +155,23 @@ mod tests {
     use super::*;
 
     /// Returns a file for a rule's test.
-    pub fn file(path: &str, text: &str) -> TextFile {
+    pub fn text_file(path: &str, text: &str) -> TextFile {
         TextFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     /// Returns a parsed source for a rule's test.
-    pub fn source(path: &str, text: &str) -> RustSource {
-        RustSource::parse(&file(path, text)).unwrap()
+    pub fn rust_source(path: &str, text: &str) -> RustSource {
+        RustSource::parse(&text_file(path, text)).unwrap()
     }
 
     /// Formats findings as users see them.
-    pub fn lines(findings: &[TidyFinding]) -> Vec<String> {
+    pub fn format_findings(findings: &[TidyFinding]) -> Vec<String> {
         findings.iter().map(TidyFinding::to_string).collect()
     }
 
     #[test]
     fn a_finding_names_file_line_fault_and_remedy() {
-        let mut finding = TidyFinding::error("a/b.rs", 7, "it is wrong", "mend it");
+        let mut finding = TidyFinding::error_finding("a/b.rs", 7, "it is wrong", "mend it");
         assert_eq!(finding.to_string(), "a/b.rs:7: it is wrong, mend it");
         finding.weight = FindingSeverity::Warning;
         finding.line = 0;
@@ -180,7 +180,11 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_rust_is_a_finding_and_the_others_are_still_read() {
-        let files = [file("a.rs", "fn (\n\"open"), file("b.rs", "fn b() {}"), file("c.md", "(")];
+        let files = [
+            text_file("a.rs", "fn (\n\"open"),
+            text_file("b.rs", "fn b() {}"),
+            text_file("c.md", "("),
+        ];
         let (sources, findings) = rust_sources(&files);
         assert_eq!(sources.len(), 1);
         assert_eq!(findings.len(), 1);

@@ -59,10 +59,10 @@ pub enum DependencyKind {
 impl CargoWorkspace {
     /// Runs `cargo metadata`. Needs no network, because it leaves out external packages.
     pub fn load() -> Result<Self> {
-        let root = checkout();
-        let mut command = child::cargo(&root);
+        let root = checkout_root();
+        let mut command = child::cargo_command(&root);
         command.args(["metadata", "--no-deps", "--format-version", "1"]);
-        let text = child::output(&mut command)?;
+        let text = child::command_stdout(&mut command)?;
         let metadata = serde_json::from_str(&text).context("reading cargo's metadata")?;
         Self::from_metadata(&metadata).context("reading cargo's metadata")
     }
@@ -79,7 +79,7 @@ impl CargoWorkspace {
     }
 
     /// Returns the members that are plugins: below `plugins/`, with a dynamic library.
-    pub fn plugins(&self) -> Vec<&WorkspacePackage> {
+    pub fn plugin_packages(&self) -> Vec<&WorkspacePackage> {
         self.packages.iter().filter(|package| package.is_plugin()).collect()
     }
 }
@@ -131,7 +131,7 @@ impl PackageDependency {
 /// Returns the root folder of this checkout: the one with `xtask`, which contains the running
 /// chore's package. `cargo run` names the package's folder. The folder at compile time is only the
 /// fallback, because checkouts are moved.
-fn checkout() -> PathBuf {
+fn checkout_root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     let xtask = package.ancestors().find(|folder| folder.file_name() == Some("xtask".as_ref()));
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn package(name: &str, folder: &str, kinds: &[&str]) -> Value {
+    fn package_json(name: &str, folder: &str, kinds: &[&str]) -> Value {
         json!({
             "name": name, "version": "0.1.0",
             "manifest_path": format!("/w/{folder}/Cargo.toml"),
@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    fn load_packages(packages: &[Value]) -> Result<CargoWorkspace> {
+    fn workspace_from_packages(packages: &[Value]) -> Result<CargoWorkspace> {
         let metadata = json!({
             "workspace_root": "/w", "target_directory": "/elsewhere", "packages": packages,
         });
@@ -179,20 +179,22 @@ mod tests {
 
     #[test]
     fn plugins_are_dynamic_libraries_below_the_plugins_folder() {
-        let workspace = load_packages(&[
-            package("tool-b", "plugins/tool-b", &["cdylib", "rlib"]),
-            package("gc-a", "plugins/gc-a", &["cdylib"]),
-            package("shared", "plugins/shared", &["lib"]),
-            package("fixture", "plugin-api/testkit/fixture", &["cdylib"]),
+        let workspace = workspace_from_packages(&[
+            package_json("tool-b", "plugins/tool-b", &["cdylib", "rlib"]),
+            package_json("gc-a", "plugins/gc-a", &["cdylib"]),
+            package_json("shared", "plugins/shared", &["lib"]),
+            package_json("fixture", "plugin-api/testkit/fixture", &["cdylib"]),
         ])
         .unwrap();
-        let names: Vec<&str> = workspace.plugins().iter().map(|p| p.name.as_str()).collect();
+        let names: Vec<&str> =
+            workspace.plugin_packages().iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names, ["gc-a", "tool-b"]);
     }
 
     #[test]
     fn package_folder_is_relative_and_dependency_kinds_are_distinguished() {
-        let workspace = load_packages(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
+        let workspace =
+            workspace_from_packages(&[package_json("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
         let package = &workspace.packages[0];
         assert_eq!(package.folder, "plugins/gc-a");
         let kinds: Vec<DependencyKind> = package.dependencies.iter().map(|d| d.kind).collect();
@@ -204,7 +206,8 @@ mod tests {
 
     #[test]
     fn metadata_without_a_name_is_an_error_that_says_so() {
-        let error = load_packages(&[json!({"version": "1", "manifest_path": "/w/a/Cargo.toml"})]);
+        let error =
+            workspace_from_packages(&[json!({"version": "1", "manifest_path": "/w/a/Cargo.toml"})]);
         assert_eq!(error.unwrap_err().to_string(), "`name` is missing");
     }
 }

@@ -47,20 +47,20 @@ mod tests {
 }
 "#;
 
-struct Checkout {
+struct TestCheckout {
     folder: tempfile::TempDir,
 }
 
-impl Checkout {
+impl TestCheckout {
     fn new(plugins: &[&str]) -> Self {
         let checkout = Self { folder: tempfile::tempdir().unwrap() };
-        checkout.write(
+        checkout.write_file(
             "Cargo.toml",
             "[workspace]\nresolver = \"3\"\nmembers = [\"host\", \"plugins/*\"]\n\
              [profile.dev]\ndebug = false\n",
         );
-        checkout.write("host/Cargo.toml", &manifest("jaato", ""));
-        checkout.write("host/src/main.rs", HOST);
+        checkout.write_file("host/Cargo.toml", &plugin_manifest("jaato", ""));
+        checkout.write_file("host/src/main.rs", HOST);
         for plugin in plugins {
             checkout.add_plugin(plugin);
         }
@@ -69,17 +69,17 @@ impl Checkout {
 
     fn add_plugin(&self, name: &str) {
         let library = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\ndoctest = false\n";
-        self.write(&format!("plugins/{name}/Cargo.toml"), &manifest(name, library));
-        self.write(&format!("plugins/{name}/src/lib.rs"), PLUGIN);
+        self.write_file(&format!("plugins/{name}/Cargo.toml"), &plugin_manifest(name, library));
+        self.write_file(&format!("plugins/{name}/src/lib.rs"), PLUGIN);
     }
 
-    fn write(&self, path: &str, text: &str) {
+    fn write_file(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn xtask(&self, words: &[&str]) -> Output {
+    fn run_xtask(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command
             .args(words)
@@ -92,20 +92,20 @@ impl Checkout {
         command.output().unwrap()
     }
 
-    fn target(&self) -> PathBuf {
+    fn target_folder(&self) -> PathBuf {
         self.folder.path().join("target")
     }
 }
 
-fn manifest(name: &str, more: &str) -> String {
+fn plugin_manifest(name: &str, more: &str) -> String {
     format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}")
 }
 
-fn library(name: &str) -> String {
+fn library_name(name: &str) -> String {
     format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")
 }
 
-fn names(folder: &Path) -> Vec<String> {
+fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -114,78 +114,83 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn text(output: &Output) -> String {
+fn printed_text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
 }
 
 #[test]
 fn run_builds_all_and_becomes_jaato() {
-    let checkout = Checkout::new(&["tool-a"]);
-    let first = checkout.xtask(&["run", "what is this?", "--help"]);
-    assert_eq!(first.status.code(), Some(0), "{}", text(&first));
+    let checkout = TestCheckout::new(&["tool-a"]);
+    let first = checkout.run_xtask(&["run", "what is this?", "--help"]);
+    assert_eq!(first.status.code(), Some(0), "{}", printed_text(&first));
     assert_eq!(String::from_utf8_lossy(&first.stdout), "jaato run what is this? --help\n");
     let said = String::from_utf8_lossy(&first.stderr);
     assert!(said.starts_with("building jaato and its plugins (the first time"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    assert_eq!(names(&checkout.target().join("plugins")), [library("tool_a")]);
+    assert_eq!(file_names(&checkout.target_folder().join("plugins")), [library_name("tool_a")]);
 
-    let second = checkout.xtask(&["run", "fail"]);
+    let second = checkout.run_xtask(&["run", "fail"]);
     assert_eq!(second.status.code(), Some(6), "the exit code is jaato's own");
     assert_eq!(String::from_utf8_lossy(&second.stderr), "", "quiet when all is built");
 }
 
 #[test]
 fn run_shows_compiler_errors() {
-    let checkout = Checkout::new(&["tool-a"]);
-    checkout.write("plugins/tool-a/src/lib.rs", "//! A.\nfn broken( {}\n");
-    let output = checkout.xtask(&["run", "x"]);
+    let checkout = TestCheckout::new(&["tool-a"]);
+    checkout.write_file("plugins/tool-a/src/lib.rs", "//! A.\nfn broken( {}\n");
+    let output = checkout.run_xtask(&["run", "x"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output);
+    let said = printed_text(&output);
     assert!(said.contains("plugins/tool-a/src/lib.rs"), "{said}");
     assert!(!said.contains("jaato run x"), "{said}");
 }
 
 #[test]
 fn build_plugins_gathers_and_checks_plugins_and_removes_old_ones() {
-    let checkout = Checkout::new(&["tool-a", "tool-b"]);
-    let unchecked = checkout.xtask(&["build-plugins"]);
-    assert!(unchecked.status.success(), "{}", text(&unchecked));
-    assert!(text(&unchecked).contains("is not built yet"), "{}", text(&unchecked));
-    let plugins = checkout.target().join("plugins");
-    assert_eq!(names(&plugins), [library("tool_a"), library("tool_b")]);
+    let checkout = TestCheckout::new(&["tool-a", "tool-b"]);
+    let unchecked = checkout.run_xtask(&["build-plugins"]);
+    assert!(unchecked.status.success(), "{}", printed_text(&unchecked));
+    assert!(printed_text(&unchecked).contains("is not built yet"), "{}", printed_text(&unchecked));
+    let plugins = checkout.target_folder().join("plugins");
+    assert_eq!(file_names(&plugins), [library_name("tool_a"), library_name("tool_b")]);
 
-    checkout.xtask(&["run", "x"]);
+    checkout.run_xtask(&["run", "x"]);
     fs::remove_dir_all(checkout.folder.path().join("plugins/tool-b")).unwrap();
     checkout.add_plugin("tool-bad");
-    let refused = checkout.xtask(&["build-plugins"]);
+    let refused = checkout.run_xtask(&["build-plugins"]);
     assert_eq!(refused.status.code(), Some(1));
-    let said = text(&refused);
-    let good = plugins.join(library("tool_a"));
+    let said = printed_text(&refused);
+    let good = plugins.join(library_name("tool_a"));
     assert!(said.contains(&format!("jaato plugin check {}", good.display())), "{said}");
     assert!(said.contains("has refused"), "{said}");
-    assert_eq!(names(&plugins), [library("tool_a"), library("tool_bad")]);
+    assert_eq!(file_names(&plugins), [library_name("tool_a"), library_name("tool_bad")]);
 }
 
 #[test]
 fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
-    let checkout = Checkout::new(&["tool-a"]);
+    let checkout = TestCheckout::new(&["tool-a"]);
     let lock = Command::new(env!("CARGO"))
         .args(["generate-lockfile", "--offline"])
         .current_dir(checkout.folder.path())
         .output()
         .unwrap();
-    assert!(lock.status.success(), "{}", text(&lock));
-    let output = checkout.xtask(&["test", "passes"]);
+    assert!(lock.status.success(), "{}", printed_text(&lock));
+    let output = checkout.run_xtask(&["test", "passes"]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.lines().last(), Some("1 passed, 0 failed, 1 skipped"), "{}", text(&output));
+    assert_eq!(
+        said.lines().last(),
+        Some("1 passed, 0 failed, 1 skipped"),
+        "{}",
+        printed_text(&output)
+    );
     assert!(said.contains("\nSKIPPED: passes_by_being_skipped: no moon\n"), "{said}");
     let slowest = said.split_once("\nslowest tests:\n").map_or("", |(_, rest)| rest);
     let named =
         slowest.lines().take_while(|line| line.contains(" s  tool-a tool_a: tests::passes_"));
     assert_eq!(named.count(), 2, "{said}");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let phases = fs::read_to_string(checkout.target().join("test-phases.json")).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", printed_text(&output));
+    let phases = fs::read_to_string(checkout.target_folder().join("test-phases.json")).unwrap();
     let phases: serde_json::Value = serde_json::from_str(&phases).unwrap();
     let named = phases["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str());
     assert_eq!(
@@ -193,26 +198,31 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
         ["setup", "build", "fixtures", "engine", "tests"]
     );
 
-    let output = checkout.xtask(&["test", "tests"]);
+    let output = checkout.run_xtask(&["test", "tests"]);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.lines().last(), Some("1 passed, 1 failed, 1 skipped"), "{}", text(&output));
+    assert_eq!(
+        said.lines().last(),
+        Some("1 passed, 1 failed, 1 skipped"),
+        "{}",
+        printed_text(&output)
+    );
     assert_eq!(output.status.code(), Some(1));
 }
 
 /// Creates a checkout with the smallest content of an archive.
-fn shippable() -> Checkout {
-    let checkout = Checkout::new(&["tool-a"]);
-    checkout.write(
+fn shippable_checkout() -> TestCheckout {
+    let checkout = TestCheckout::new(&["tool-a"]);
+    checkout.write_file(
         "Cargo.toml",
         "[workspace]\nresolver = \"3\"\nmembers = [\"host\", \"plugins/*\", \"plugin-api\"]\n\
          [workspace.package]\nlicense = \"MIT\"\n[profile.dist]\ninherits = \"release\"\n",
     );
-    checkout.write(
+    checkout.write_file(
         "plugin-api/Cargo.toml",
-        &manifest("jaato-plugin-api", "license.workspace = true\n"),
+        &plugin_manifest("jaato-plugin-api", "license.workspace = true\n"),
     );
-    checkout.write("plugin-api/src/lib.rs", "//! The boundary.\n");
-    checkout.write("plugin-api/tests/own.rs", "//! A test of the house.\n");
+    checkout.write_file("plugin-api/src/lib.rs", "//! The boundary.\n");
+    checkout.write_file("plugin-api/tests/own.rs", "//! A test of the house.\n");
     for text in [
         "README.md",
         "CHANGELOG.md",
@@ -223,21 +233,21 @@ fn shippable() -> Checkout {
         "docs/plugin-authors.md",
         "docs/security.md",
     ] {
-        checkout.write(text, text);
+        checkout.write_file(text, text);
     }
     let lock = Command::new(env!("CARGO"))
         .args(["generate-lockfile", "--offline"])
         .current_dir(checkout.folder.path())
         .output()
         .unwrap();
-    assert!(lock.status.success(), "{}", text(&lock));
+    assert!(lock.status.success(), "{}", printed_text(&lock));
     checkout
 }
 
 fn unpack_archive(archive: &str, folder: &Path) -> Vec<String> {
     let unpacking =
         Command::new("tar").args(["-xvzf", archive, "-C"]).arg(folder).output().unwrap();
-    assert!(unpacking.status.success(), "{}", text(&unpacking));
+    assert!(unpacking.status.success(), "{}", printed_text(&unpacking));
     let listed = String::from_utf8(unpacking.stdout).unwrap();
     let files = listed.lines().filter(|path| !path.ends_with('/'));
     files.map(|path| path.split_once('/').unwrap().1.to_owned()).collect()
@@ -246,10 +256,10 @@ fn unpack_archive(archive: &str, folder: &Path) -> Vec<String> {
 #[cfg(target_os = "linux")]
 #[test]
 fn dist_archive_runs_elsewhere_and_is_reproducible() {
-    let checkout = shippable();
+    let checkout = shippable_checkout();
     let packages = |words: &[&str]| -> Vec<String> {
-        let output = checkout.xtask(words);
-        assert!(output.status.success(), "{}", text(&output));
+        let output = checkout.run_xtask(words);
+        assert!(output.status.success(), "{}", printed_text(&output));
         let printed = String::from_utf8(output.stdout).unwrap();
         let lines = printed.lines().filter_map(|line| line.split_once(" MB  "));
         lines.map(|(_, path)| path.to_owned()).collect()
@@ -260,7 +270,7 @@ fn dist_archive_runs_elsewhere_and_is_reproducible() {
     let name = Path::new(archive).file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("jaato-0.1.0-") && name.ends_with("-linux-gnu.tar.gz"), "{name}");
     let elsewhere = tempfile::tempdir().unwrap();
-    let library = format!("lib/jaato/plugins/{}", library("tool_a"));
+    let library = format!("lib/jaato/plugins/{}", library_name("tool_a"));
     assert_eq!(
         unpack_archive(archive, elsewhere.path()),
         [
@@ -305,21 +315,21 @@ fn dist_archive_runs_elsewhere_and_is_reproducible() {
 #[cfg(target_os = "linux")]
 #[test]
 fn dist_reports_missing_files() {
-    let checkout = shippable();
+    let checkout = shippable_checkout();
     let house = checkout.folder.path().join("house");
     fs::create_dir_all(house.join("plugins")).unwrap();
     let refused = |expected: &str| {
-        let output = checkout.xtask(&["dist", "--from", house.to_str().unwrap()]);
+        let output = checkout.run_xtask(&["dist", "--from", house.to_str().unwrap()]);
         assert_eq!(output.status.code(), Some(1));
-        assert!(text(&output).contains(expected), "{}", text(&output));
-        assert!(names(&checkout.target().join("dist")).is_empty());
+        assert!(printed_text(&output).contains(expected), "{}", printed_text(&output));
+        assert!(file_names(&checkout.target_folder().join("dist")).is_empty());
     };
-    fs::create_dir_all(checkout.target().join("dist")).unwrap();
+    fs::create_dir_all(checkout.target_folder().join("dist")).unwrap();
     refused("house/bin/jaato` is missing");
     fs::create_dir_all(house.join("bin")).unwrap();
     fs::copy("/bin/true", house.join("bin/jaato")).unwrap();
     refused("found no plugin to ship");
-    fs::copy("/bin/true", house.join("plugins").join(library("tool_a"))).unwrap();
+    fs::copy("/bin/true", house.join("plugins").join(library_name("tool_a"))).unwrap();
     for paper in
         ["LICENSE-MIT", "plugin-api/include/jaato_plugin.h", "docs/security.md", "Cargo.lock"]
     {

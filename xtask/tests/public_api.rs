@@ -41,14 +41,14 @@ const TIGHT: [(&str, &str); 22] = [
 
 /// An item: its attributes, its words up to its body, and its body.
 #[derive(Default)]
-struct Item {
+struct ApiItem {
     attributes: Vec<String>,
     head: Vec<TokenTree>,
     body: TokenStream,
 }
 
-impl Item {
-    fn has(&self, word: &str) -> bool {
+impl ApiItem {
+    fn has_word(&self, word: &str) -> bool {
         self.head.iter().any(|token| is_word(token, word))
     }
 
@@ -63,14 +63,14 @@ impl Item {
     }
 
     /// Returns true if the next braces belong to its words, as in `use` and in a constant's value.
-    fn goes_on(&self) -> bool {
+    fn continues_after_braces(&self) -> bool {
         let begins = |word| self.head.iter().take(2).any(|token| is_word(token, word));
-        begins("use") || (begins("const") || begins("static")) && !self.has("fn")
+        begins("use") || (begins("const") || begins("static")) && !self.has_word("fn")
     }
 
-    fn line(&self) -> String {
-        let line = line(self.head.iter().cloned().collect());
-        if self.has("use") { line.replace("{ ", "{").replace(" }", "}") } else { line }
+    fn to_line(&self) -> String {
+        let line = format_tokens(self.head.iter().cloned().collect());
+        if self.has_word("use") { line.replace("{ ", "{").replace(" }", "}") } else { line }
     }
 }
 
@@ -83,19 +83,21 @@ fn is_sign(token: &TokenTree, sign: char) -> bool {
 }
 
 /// Formats tokens on one line, without attributes.
-fn line(tokens: TokenStream) -> String {
-    let text = TIGHT.iter().fold(plain(tokens).to_string(), |text, (is, be)| text.replace(is, be));
+fn format_tokens(tokens: TokenStream) -> String {
+    let text = TIGHT
+        .iter()
+        .fold(without_attributes(tokens).to_string(), |text, (is, be)| text.replace(is, be));
     text.trim_end_matches(',').to_owned()
 }
 
-fn plain(tokens: TokenStream) -> TokenStream {
+fn without_attributes(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter();
     let mut kept = Vec::new();
     while let Some(token) = tokens.next() {
         match token {
             token if is_sign(&token, '#') => drop(tokens.next()),
             TokenTree::Group(group) => {
-                kept.push(Group::new(group.delimiter(), plain(group.stream())).into());
+                kept.push(Group::new(group.delimiter(), without_attributes(group.stream())).into());
             }
             token => kept.push(token),
         }
@@ -104,19 +106,21 @@ fn plain(tokens: TokenStream) -> TokenStream {
 }
 
 /// Splits a module's tokens into items. Each ends with a semicolon or a body.
-fn split(tokens: TokenStream) -> Vec<Item> {
-    let (mut items, mut item) = (Vec::new(), Item::default());
+fn split_items(tokens: TokenStream) -> Vec<ApiItem> {
+    let (mut items, mut item) = (Vec::new(), ApiItem::default());
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
             token if is_sign(&token, '#') && item.head.is_empty() => {
                 tokens.next_if(|next| is_sign(next, '!'));
                 if let Some(TokenTree::Group(group)) = tokens.next() {
-                    item.attributes.push(line(group.stream()));
+                    item.attributes.push(format_tokens(group.stream()));
                 }
             }
             token if is_sign(&token, ';') => items.push(std::mem::take(&mut item)),
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !item.goes_on() => {
+            TokenTree::Group(group)
+                if group.delimiter() == Delimiter::Brace && !item.continues_after_braces() =>
+            {
                 item.body = group.stream();
                 items.push(std::mem::take(&mut item));
             }
@@ -127,7 +131,7 @@ fn split(tokens: TokenStream) -> Vec<Item> {
 }
 
 /// Splits tokens at the outermost commas, taking angle brackets into account.
-fn parts(tokens: TokenStream) -> Vec<String> {
+fn split_at_commas(tokens: TokenStream) -> Vec<String> {
     let (mut parts, mut depth) = (vec![Vec::new()], 0);
     for token in tokens {
         depth += i32::from(is_sign(&token, '<')) - i32::from(is_sign(&token, '>'));
@@ -139,30 +143,30 @@ fn parts(tokens: TokenStream) -> Vec<String> {
             part.push(token);
         }
     }
-    let lines = parts.into_iter().map(|part| line(part.into_iter().collect()));
+    let lines = parts.into_iter().map(|part| format_tokens(part.into_iter().collect()));
     lines.filter(|line| !line.is_empty()).collect()
 }
 
 /// Lists the items of a file or a module.
 fn list_items(tokens: TokenStream, lines: &mut Vec<String>) {
-    for item in split(tokens).into_iter().filter(|item| !item.is_hidden()) {
-        let head = item.line();
+    for item in split_items(tokens).into_iter().filter(|item| !item.is_hidden()) {
+        let head = item.to_line();
         if item.attributes.iter().any(|it| it == "macro_export") {
             lines.push(head);
         } else if head.ends_with("service_operations!") {
             // A row generates a constant and a method of the sdk.
-            let rows = split(item.body).into_iter().skip(1);
-            lines.extend(rows.map(|row| format!("operation {}", row.line())));
+            let rows = split_items(item.body).into_iter().skip(1);
+            lines.extend(rows.map(|row| format!("operation {}", row.to_line())));
         } else if head.contains("made_by_host!") {
             lines.push(head);
-        } else if item.has("impl") && !item.is_pub() && !item.has("fn") {
-            if item.has("for") {
+        } else if item.has_word("impl") && !item.is_pub() && !item.has_word("fn") {
+            if item.has_word("for") {
                 lines.push(head);
                 continue;
             }
-            let methods = split(item.body);
+            let methods = split_items(item.body);
             let methods = methods.iter().filter(|method| method.is_pub() && !method.is_hidden());
-            lines.extend(methods.map(|method| format!("{head} :: {}", method.line())));
+            lines.extend(methods.map(|method| format!("{head} :: {}", method.to_line())));
         } else if item.is_pub() {
             // Derived traits are part of the API.
             let derives = item.attributes.iter().filter(|it| it.starts_with("derive("));
@@ -170,12 +174,15 @@ fn list_items(tokens: TokenStream, lines: &mut Vec<String>) {
             lines.push(format!("{head}{derives}"));
             let within = match () {
                 // A function may name a trait or a struct in its signature.
-                () if item.has("fn") => Vec::new(),
-                () if item.has("trait") => split(item.body).iter().map(Item::line).collect(),
-                () if item.has("enum") => parts(item.body),
-                () if item.has("struct") => {
-                    parts(item.body).into_iter().filter(|field| field.starts_with("pub ")).collect()
+                () if item.has_word("fn") => Vec::new(),
+                () if item.has_word("trait") => {
+                    split_items(item.body).iter().map(ApiItem::to_line).collect()
                 }
+                () if item.has_word("enum") => split_at_commas(item.body),
+                () if item.has_word("struct") => split_at_commas(item.body)
+                    .into_iter()
+                    .filter(|field| field.starts_with("pub "))
+                    .collect(),
                 () => {
                     list_items(item.body, lines);
                     continue;
@@ -189,12 +196,12 @@ fn list_items(tokens: TokenStream, lines: &mut Vec<String>) {
 }
 
 /// Returns the sources of a crate in any order, because the list is sorted.
-fn sources(folder: &Path) -> Vec<PathBuf> {
+fn source_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(sources(&path));
+            found.extend(source_files(&path));
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             found.push(path);
         }
@@ -203,7 +210,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Removes the `impl`s that name no public type.
-fn without_private(lines: &mut Vec<String>) {
+fn remove_private_impls(lines: &mut Vec<String>) {
     let words = |text: &str| -> Vec<String> {
         text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()
     };
@@ -227,10 +234,10 @@ fn public_api_matches_the_committed_list() {
     for name in ["types", "sdk", "sdk-provider", "sdk-gc", "sdk-environment", "testkit"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api").join(name);
         let mut lines = Vec::new();
-        for source in sources(&folder.join("src")) {
+        for source in source_files(&folder.join("src")) {
             list_items(fs::read_to_string(&source).unwrap().parse().unwrap(), &mut lines);
         }
-        without_private(&mut lines);
+        remove_private_impls(&mut lines);
         lines.sort();
         expect_file![folder.join("public-api.txt")].assert_eq(&format!("{}\n", lines.join("\n")));
     }
@@ -262,7 +269,7 @@ fn public_api_list_contains_exactly_the_public_items() {
     ";
     let mut lines = Vec::new();
     list_items(source.parse().unwrap(), &mut lines);
-    without_private(&mut lines);
+    remove_private_impls(&mut lines);
     assert_eq!(
         lines,
         [

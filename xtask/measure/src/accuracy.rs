@@ -47,7 +47,7 @@ struct AccuracyOptions {
 }
 
 impl AccuracyOptions {
-    fn parse(words: Vec<OsString>) -> Result<Self> {
+    fn parse_options(words: Vec<OsString>) -> Result<Self> {
         let (mut options, mut words) = (Self::default(), lexopt::Parser::from_args(words));
         while let Some(word) = words.next()? {
             match word {
@@ -68,8 +68,8 @@ impl AccuracyOptions {
 }
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let options = AccuracyOptions::parse(words)?;
+pub fn run_accuracy_chore(words: Vec<OsString>) -> Result<ExitCode> {
+    let options = AccuracyOptions::parse_options(words)?;
     let programs: Vec<AccuracyProgram> = programs::read_programs()?
         .into_iter()
         .filter(|program| options.is_selected(program))
@@ -89,32 +89,32 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         if !(is_root() && is_ci()) {
             bail!("installing packages needs root and `CI=true`: {INSTALL}");
         }
-        services::install(&folder)?;
+        services::install_programs(&folder)?;
     }
     let jaato = match &options.house {
         Some(house) => house.join("bin/jaato"),
         None => run::build_release(&workspace)?,
     };
-    let recorder = TerminalWriteRecorder::start()?;
-    let services = AccuracyServers::start(&folder, options.user.as_deref())?;
+    let recorder = TerminalWriteRecorder::start_recording()?;
+    let services = AccuracyServers::start_servers(&folder, options.user.as_deref())?;
     let mut report = AccuracyReport::default();
     for (number, program) in programs.iter().enumerate() {
         let missing = services.list_missing_programs(program);
         if !missing.is_empty() {
-            report.add(ProgramReport::missing(program, &missing));
+            report.add_program(ProgramReport::from_missing_programs(program, &missing));
             continue;
         }
         if program.is_for_root && options.user.is_some() {
             continue;
         }
         let place = services.create_folder(program, number)?;
-        let caller = ToolCaller::start(&jaato, &place, options.user.as_deref());
+        let caller = ToolCaller::start_session(&jaato, &place, options.user.as_deref());
         let mut caller = caller.with_context(|| format!("playing `{}`", program.name))?;
-        let played = play::play(program, &place, &mut caller, &recorder);
-        caller.finish();
-        place.clear();
-        report.add(played.with_context(|| format!("playing `{}`", program.name))?);
+        let played = play::play_program(program, &place, &mut caller, &recorder);
+        caller.end_session();
+        place.clear_folder();
+        report.add_program(played.with_context(|| format!("playing `{}`", program.name))?);
     }
-    print!("{}", report.text(INSTALL));
-    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print!("{}", report.format_report(INSTALL));
+    Ok(if report.meets_targets() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

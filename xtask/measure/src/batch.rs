@@ -17,7 +17,7 @@ pub struct BatchSession {
 
 impl BatchSession {
     /// Starts the session. Ignores its output for the user, which the answers contain too.
-    pub fn start(command: &mut Command) -> Result<Self> {
+    pub fn start_batch(command: &mut Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -30,7 +30,7 @@ impl BatchSession {
     }
 
     /// Calls a tool and waits for its whole answer: the result or the error.
-    pub fn ask(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+    pub fn call_tool(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
         self.input.write_all(line.as_bytes()).context("telling the session what to call")?;
         let mut answer = String::new();
@@ -43,12 +43,12 @@ impl BatchSession {
     }
 
     /// Returns the session's process id.
-    pub fn id(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
     /// Ends the session and all its child processes. A failed call makes its exit code fail again.
-    pub fn end(self) -> Result<()> {
+    pub fn end_session(self) -> Result<()> {
         let Self { mut child, input, answers } = self;
         drop((input, answers));
         let status = child.wait().context("waiting for the session")?;

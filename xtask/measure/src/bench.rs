@@ -48,7 +48,7 @@ enum BenchmarkOutcome {
 
 /// Measures only on Linux, where process trees can be followed to their end, with their time and
 /// memory.
-fn on_linux(
+fn measure_on_linux(
     measure: fn(&CargoWorkspace) -> Result<BenchmarkOutcome>,
     workspace: &CargoWorkspace,
 ) -> Result<BenchmarkOutcome> {
@@ -62,62 +62,62 @@ const BENCHES: &[Benchmark] = &[
     Benchmark {
         name: "files",
         about: "confined files against plain calls, walks and patterns against `ignore`",
-        measure: files::files,
+        measure: files::measure_files,
     },
     Benchmark {
         name: "policy",
         about: "a decision over 500 rules and a command line of 4 KiB",
-        measure: policy::policy,
+        measure: policy::measure_policy,
     },
     Benchmark {
         name: "library",
         about: "100 embedded sessions that stream at once, against plain channels, and opening one",
-        measure: |workspace| on_linux(library::library, workspace),
+        measure: |workspace| measure_on_linux(library::measure_library, workspace),
     },
     Benchmark {
         name: "first-answer",
         about: "the README's first command: first token, memory, tokens of the prefix",
-        measure: first_answer::first_answer,
+        measure: first_answer::measure_first_answer,
     },
     Benchmark {
         name: "run",
         about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
-        measure: |workspace| on_linux(agent::cost, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_cost, workspace),
     },
     Benchmark {
         name: "shell-calls",
         about: "twenty shell calls in a row and eight side by side, against the same agent",
-        measure: |workspace| on_linux(agent::shell_calls, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_shell_calls, workspace),
     },
     Benchmark {
         name: "agents",
         about: "100 subagents with ten calls each, against the same calls in one session; until the first request",
-        measure: |workspace| on_linux(agent::children, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_children, workspace),
     },
     Benchmark {
         name: "sessions",
         about: "what saving costs a run, appending to a long session, resuming it, listing many",
-        measure: |workspace| on_linux(agent::sessions, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_sessions, workspace),
     },
     Benchmark {
         name: "gc",
         about: "what each gc leaves out of long conversations, and which facts in them the model still gets",
-        measure: |workspace| on_linux(agent::gc, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_gc, workspace),
     },
     Benchmark {
         name: "mcp",
         about: "calls of an MCP server's tools, also side by side, and a start with ten servers of which one hangs",
-        measure: |workspace| on_linux(agent::mcp, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_mcp, workspace),
     },
     Benchmark {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
-        measure: |workspace| on_linux(agent::flood, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_flood, workspace),
     },
     Benchmark {
         name: "interrupt",
         about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
-        measure: |workspace| on_linux(agent::interrupt, workspace),
+        measure: |workspace| measure_on_linux(agent::measure_interrupts, workspace),
     },
 ];
 
@@ -128,13 +128,13 @@ const BUSY_LOAD_MIN: f64 = 0.5;
 const EXIT_VOID: u8 = 3;
 
 /// Runs the chore.
-pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_bench_chore(words: Vec<OsString>) -> Result<ExitCode> {
     let Some(chosen) = parse_selection(words)? else {
-        print!("{}", help());
+        print!("{}", help_text());
         return Ok(ExitCode::SUCCESS);
     };
     let workspace = CargoWorkspace::load()?;
-    let (busy, ticks) = (busy_warning(), ProcessorTicks::now());
+    let (busy, ticks) = (busy_warning(), ProcessorTicks::read_now());
     let (mut figures, mut lines) = (Vec::new(), Vec::new());
     let (mut failed, mut voided) = (0, 0);
     for bench in chosen {
@@ -155,10 +155,13 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
             }
         }
     }
-    print!("\n{}", table::render(&figures));
-    let stolen = ticks.and_then(|before| before.stolen_until(&ProcessorTicks::now()?));
+    print!("\n{}", table::render_table(&figures));
+    let stolen = ticks.and_then(|before| before.stolen_time_warning(&ProcessorTicks::read_now()?));
     lines.iter().chain(&busy).chain(&stolen).for_each(|line| println!("{line}"));
-    let missed = figures.iter().filter(|figure| figure.verdict() == FigureVerdict::Missed).count();
+    let missed = figures
+        .iter()
+        .filter(|figure| figure.compare_with_target() == FigureVerdict::Missed)
+        .count();
     if missed > 0 {
         println!("{missed} targets missed");
     }
@@ -209,7 +212,7 @@ fn parse_selection(words: Vec<OsString>) -> Result<Option<Vec<&'static Benchmark
     Ok(Some(if named.is_empty() { BENCHES.iter().collect() } else { named }))
 }
 
-fn help() -> String {
+fn help_text() -> String {
     let mut text = String::from(
         "cargo xtask bench [NAME…]\n\n\
          measure, and compare with the targets; exit code 1 when one is missed, 3 when a\n\
@@ -229,7 +232,7 @@ fn help() -> String {
 mod tests {
     use super::*;
 
-    fn names(line: &str) -> Vec<&'static str> {
+    fn selected_names(line: &str) -> Vec<&'static str> {
         let words = line.split_whitespace().map(OsString::from).collect();
         parse_selection(words).unwrap().unwrap().iter().map(|bench| bench.name).collect()
     }
@@ -237,8 +240,8 @@ mod tests {
     #[test]
     fn all_benches_run_unless_some_are_named() {
         let all: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
-        assert_eq!(names(""), all);
-        assert_eq!(names("policy run"), ["policy", "run"]);
+        assert_eq!(selected_names(""), all);
+        assert_eq!(selected_names("policy run"), ["policy", "run"]);
         let error = parse_selection(vec!["mpc".into()]).err().unwrap().to_string();
         assert!(error.starts_with("unknown bench `mpc`; choose from: "), "{error}");
     }
@@ -255,7 +258,7 @@ mod tests {
         for word in ["-h", "--help"] {
             assert!(parse_selection(vec!["run".into(), word.into()]).unwrap().is_none());
         }
-        let text = help();
+        let text = help_text();
         assert!(BENCHES.iter().all(|bench| text.contains(bench.about)), "{text}");
     }
 }

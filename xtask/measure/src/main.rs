@@ -8,25 +8,25 @@ mod bench;
 
 use std::process::ExitCode;
 
-use xtask::chores::{Chore, ChoreHelp, start_one_of};
+use xtask::chores::{Chore, ChoreHelp, run_one_of};
 
 const CHORES: &[Chore] = &[
     Chore {
         name: "bench",
         arguments: "[NAME…]",
         about: "measure, and compare with the targets",
-        start: bench::start,
+        start: bench::run_bench_chore,
         help: ChoreHelp::Chore,
     },
     Chore {
         name: "accuracy",
         arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
         about: "play real programs through the shell tools: results that come too early or too late",
-        start: accuracy::start,
+        start: accuracy::run_accuracy_chore,
         help: ChoreHelp::Table,
     },
 ];
 
 fn main() -> ExitCode {
-    start_one_of(CHORES)
+    run_one_of(CHORES)
 }

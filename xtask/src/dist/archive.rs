@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 const PROGRAMS: &str = "bin";
 
 /// Packs `parent/name` into the file `to`, with `name` as the single top folder.
-pub fn pack(parent: &Path, name: &str, stamp: u64, to: &Path) -> Result<()> {
+pub fn pack_archive(parent: &Path, name: &str, stamp: u64, to: &Path) -> Result<()> {
     let describe = || format!("packing `{}`", to.display());
     let file = BufWriter::new(File::create(to).with_context(describe)?);
     let gzip = GzEncoder::new(file, Compression::default());
@@ -26,14 +26,14 @@ pub fn pack(parent: &Path, name: &str, stamp: u64, to: &Path) -> Result<()> {
 
 fn write_archive<W: Write>(parent: &Path, name: &str, stamp: u64, to: W) -> Result<W> {
     let mut archive = tar::Builder::new(to);
-    for path in tree(parent, Path::new(name))? {
+    for path in list_tree(parent, Path::new(name))? {
         let from = parent.join(&path);
         let is_folder = from.is_dir();
         let mut header = tar::Header::new_gnu();
         header.set_mtime(stamp);
         header.set_uid(0);
         header.set_gid(0);
-        header.set_mode(mode(&path, name, is_folder));
+        header.set_mode(archive_mode(&path, name, is_folder));
         if is_folder {
             header.set_entry_type(tar::EntryType::Directory);
             header.set_size(0);
@@ -48,14 +48,14 @@ fn write_archive<W: Write>(parent: &Path, name: &str, stamp: u64, to: W) -> Resu
     Ok(archive.into_inner()?)
 }
 
-fn mode(path: &Path, name: &str, is_folder: bool) -> u32 {
+fn archive_mode(path: &Path, name: &str, is_folder: bool) -> u32 {
     let is_run = path.parent() == Some(&Path::new(name).join(PROGRAMS));
     if is_folder || is_run { 0o755 } else { 0o644 }
 }
 
 /// Returns everything below a folder and the folder itself, sorted by name, with each folder before
 /// its content.
-fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
+fn list_tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![path.to_owned()];
     if parent.join(path).is_dir() {
         let mut names = Vec::new();
@@ -64,7 +64,7 @@ fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
         }
         names.sort();
         for name in names {
-            found.extend(tree(parent, &path.join(name))?);
+            found.extend(list_tree(parent, &path.join(name))?);
         }
     }
     Ok(found)
@@ -88,7 +88,7 @@ mod tests {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         }
         let archive = parent.path().join("a.tar.gz");
-        pack(parent.path(), "a-1", 1_000_000_000, &archive).unwrap();
+        pack_archive(parent.path(), "a-1", 1_000_000_000, &archive).unwrap();
         fs::read(archive).unwrap()
     }
 
@@ -106,7 +106,7 @@ mod tests {
         fs::write(&archive, pack_files(&["bin/a", "lib/bin/b"], 0o600)).unwrap();
         let mut list = Command::new("tar");
         list.arg("-tvzf").arg(&archive).env("TZ", "UTC").env("LC_ALL", "C");
-        let listed = child::output(&mut list).unwrap();
+        let listed = child::command_stdout(&mut list).unwrap();
         let modes: Vec<(&str, &str)> =
             listed.lines().map(|line| (&line[..10], line.rsplit(' ').next().unwrap())).collect();
         assert_eq!(

@@ -30,7 +30,7 @@ const TARGET: &str = "dist-doc";
 const GUIDE: &str = "../share/jaato/sdk/docs";
 
 /// Writes the pages into a folder. Does nothing if the workspace contains none of the crates.
-pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
+pub fn lay_out_docs(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     let is_there = |name: &str| workspace.packages.iter().any(|package| package.name == name);
     let crates: Vec<_> = CRATES.iter().filter(|(name, _)| is_there(name)).copied().collect();
     if crates.is_empty() {
@@ -38,17 +38,17 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     }
     let target = workspace.target.join(TARGET);
     for (words, jobs) in [(&["check"][..], None), (&["doc", "--no-deps"], Some("1"))] {
-        let mut cargo = child::cargo(&workspace.root);
+        let mut cargo = child::cargo_command(&workspace.root);
         cargo.args(words).args(["--locked", "--quiet", "--target-dir"]).arg(&target);
         cargo.args(crates.iter().flat_map(|(name, _)| ["-p", name]));
         cargo.args(jobs.iter().flat_map(|count| ["--jobs", count]));
         cargo.env("CARGO_BUILD_BUILD_DIR", &workspace.target);
         // A broken link is an error.
-        child::run(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
+        child::run_command(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links"))?;
     }
     copy_docs(&target.join("doc"), folder)?;
     let front = folder.join("index.html");
-    fs::write(&front, front_page(&crates))
+    fs::write(&front, front_page_html(&crates))
         .with_context(|| format!("writing `{}`", front.display()))?;
     for (name, _) in crates {
         let index = folder.join(name.replace('-', "_")).join("index.html");
@@ -59,7 +59,7 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn front_page(crates: &[(&str, &str)]) -> String {
+fn front_page_html(crates: &[(&str, &str)]) -> String {
     let row = |(name, about): &(&str, &str)| {
         let folder = name.replace('-', "_");
         format!("<li><a href=\"{folder}/index.html\">{folder}</a>: {about}</li>\n")
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_front_page_leads_to_each_crate_and_to_the_guide() {
-        let page = front_page(&[("jaato-plugin-sdk", "what every plugin uses")]);
+        let page = front_page_html(&[("jaato-plugin-sdk", "what every plugin uses")]);
         for link in ["jaato_plugin_sdk/index.html", "plugin-authors.md", "authors/README.md"] {
             assert!(page.contains(&format!("{link}\"")), "{page}");
         }

@@ -14,7 +14,7 @@ pub struct GlibcVersion {
 
 /// Fails if a program would not start on a machine with only the basic system. Returns the oldest
 /// glibc with which all of them start, if they need one.
-pub fn check(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
+pub fn check_needed_libraries(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
     if !cfg!(target_os = "linux") {
         eprintln!(
             "skipped the check of the libraries that the programs need: it runs only on Linux"
@@ -25,15 +25,15 @@ pub fn check(programs: &[PathBuf]) -> Result<Option<GlibcVersion>> {
     for program in programs {
         let mut readelf = Command::new("readelf");
         readelf.args(["--wide", "--dynamic", "--version-info"]).arg(program);
-        let said = crate::child::output(readelf.env("LC_ALL", "C"))
+        let said = crate::child::command_stdout(readelf.env("LC_ALL", "C"))
             .context("cannot run `readelf`, which is part of binutils")?;
-        if let Some(library) = missing_elsewhere(&said) {
+        if let Some(library) = find_uncommon_library(&said) {
             bail!(
                 "`{}` needs `{library}`, which some Linux systems lack; link it statically",
                 program.display()
             );
         }
-        needed = needed.max(glibc(&said));
+        needed = needed.max(newest_glibc(&said));
     }
     if let Some(GlibcVersion { major, minor }) = needed {
         eprintln!("needs a Linux with glibc {major}.{minor} or newer");
@@ -53,7 +53,7 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 /// Returns the first library that some Linux systems lack.
-fn missing_elsewhere(said: &str) -> Option<&str> {
+fn find_uncommon_library(said: &str) -> Option<&str> {
     let needed = said.lines().filter(|line| line.contains("(NEEDED)"));
     let names = needed.filter_map(|line| line.split_once('[')?.1.split_once(']'));
     names
@@ -62,7 +62,7 @@ fn missing_elsewhere(said: &str) -> Option<&str> {
 }
 
 /// Returns the newest required version of glibc.
-fn glibc(said: &str) -> Option<GlibcVersion> {
+fn newest_glibc(said: &str) -> Option<GlibcVersion> {
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split_whitespace().next()?;
         let mut numbers = version.split('.').map(str::parse);
@@ -87,14 +87,14 @@ mod tests {
 
     #[test]
     fn system_libraries_are_accepted_and_the_newest_glibc_version_counts() {
-        assert_eq!(missing_elsewhere(SAID), None);
-        assert_eq!(glibc(SAID), Some(GlibcVersion { major: 2, minor: 34 }));
-        assert_eq!(glibc("nothing"), None);
+        assert_eq!(find_uncommon_library(SAID), None);
+        assert_eq!(newest_glibc(SAID), Some(GlibcVersion { major: 2, minor: 34 }));
+        assert_eq!(newest_glibc("nothing"), None);
     }
 
     #[test]
     fn non_system_library_is_reported() {
         let said = format!("{SAID} 0x1 (NEEDED)   Shared library: [libssl.so.3]\n");
-        assert_eq!(missing_elsewhere(&said), Some("libssl.so.3"));
+        assert_eq!(find_uncommon_library(&said), Some("libssl.so.3"));
     }
 }

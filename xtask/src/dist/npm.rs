@@ -18,25 +18,25 @@ const TOP: &str = "package";
 
 /// Packs the release into `folder` and returns the package. The parts are moved out of the
 /// release's tree, because they are large.
-pub fn pack(release: ReleaseTree<'_>, folder: &Path, stamp: u64) -> Result<PathBuf> {
-    let processor = processor(std::env::consts::ARCH);
+pub fn pack_npm(release: ReleaseTree<'_>, folder: &Path, stamp: u64) -> Result<PathBuf> {
+    let processor = node_processor(std::env::consts::ARCH);
     let top = folder.join(TOP);
     fs::create_dir(&top).with_context(|| format!("making `{}`", top.display()))?;
     for part in ["bin", "lib", README].iter().chain(&LICENSES) {
         let (from, to) = (release.tree.join(part), top.join(part));
         fs::rename(&from, &to).with_context(|| format!("moving `{}`", from.display()))?;
     }
-    let text = format!("{:#}\n", manifest(release.version, processor));
+    let text = format!("{:#}\n", package_json(release.version, processor));
     let path = top.join("package.json");
     fs::write(&path, text).with_context(|| format!("writing `{}`", path.display()))?;
     let package = folder.join(format!("{HOST}-{}-npm-linux-{processor}.tgz", release.version));
-    archive::pack(folder, TOP, stamp, &package)?;
+    archive::pack_archive(folder, TOP, stamp, &package)?;
     Ok(package)
 }
 
 /// Returns `package.json`. With it, npm refuses to install the package on another system, processor
 /// or C library.
-fn manifest(version: &str, processor: &str) -> Value {
+fn package_json(version: &str, processor: &str) -> Value {
     json!({
         "name": HOST,
         "version": version,
@@ -50,7 +50,7 @@ fn manifest(version: &str, processor: &str) -> Value {
 }
 
 /// Returns Node.js's name for a processor that Rust names.
-fn processor(name: &str) -> &str {
+fn node_processor(name: &str) -> &str {
     match name {
         "x86_64" => "x64",
         "aarch64" => "arm64",
@@ -62,15 +62,15 @@ fn processor(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dist::release::testing::{GLIBC, tree};
+    use crate::dist::release::testing::{GLIBC, create_release_tree};
 
     #[test]
     fn package_has_the_binary_as_its_program() {
-        let tree = tree();
+        let tree = create_release_tree();
         let folder = tempfile::tempdir_in(tree.path()).unwrap();
         let release = ReleaseTree { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
-        let package = pack(release, folder.path(), 0).unwrap();
-        let processor = processor(std::env::consts::ARCH);
+        let package = pack_npm(release, folder.path(), 0).unwrap();
+        let processor = node_processor(std::env::consts::ARCH);
         let name = package.file_name().unwrap().to_str().unwrap();
         assert_eq!(name, format!("jaato-0.2.0-rc.1-npm-linux-{processor}.tgz"));
         let gzip = flate2::read::GzDecoder::new(fs::File::open(&package).unwrap());
@@ -101,6 +101,6 @@ mod tests {
             "bin": { "jaato": "bin/jaato" },
             "os": ["linux"], "cpu": ["arm64"], "libc": ["glibc"],
         });
-        assert_eq!(manifest("0.1.0", processor("aarch64")), expected);
+        assert_eq!(package_json("0.1.0", node_processor("aarch64")), expected);
     }
 }

@@ -32,12 +32,12 @@ pub struct ReleaseTree<'a> {
 
 impl ReleaseTree<'_> {
     /// Returns the path of the binary.
-    pub fn binary(&self) -> PathBuf {
+    pub fn binary_path(&self) -> PathBuf {
         self.tree.join("bin").join(HOST)
     }
 
     /// Returns the paths of the plugins in the tree, sorted.
-    pub fn plugins(&self) -> Result<Vec<String>> {
+    pub fn plugin_paths(&self) -> Result<Vec<String>> {
         let folder = self.tree.join(PLUGINS);
         let describe = || format!("reading `{}`", folder.display());
         let mut plugins = Vec::new();
@@ -57,7 +57,7 @@ pub mod testing {
     pub const GLIBC: GlibcVersion = GlibcVersion { major: 2, minor: 34 };
 
     /// A tree with a binary, two plugins and the files of every package.
-    pub fn tree() -> tempfile::TempDir {
+    pub fn create_release_tree() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let plugins = ["tool_b", "gc_a"].map(|name| format!("{PLUGINS}/lib{name}.so"));
         let files = [format!("bin/{HOST}"), README.to_owned()].into_iter().chain(plugins);

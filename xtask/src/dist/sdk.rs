@@ -38,11 +38,11 @@ const EMBEDDERS: &[&str] = &["cli-vs-mcp", "embed-", "modlog"];
 const README: &str = include_str!("sdk/README.md");
 
 /// Writes the sdk into a folder.
-pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
+pub fn lay_out_sdk(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     let root = &workspace.root;
-    let members = members(workspace)?;
+    let members = sdk_members(workspace)?;
     for part in [CRATES, EXAMPLES, PAGES] {
-        for file in files(root, part)? {
+        for file in sdk_files(root, part)? {
             copy_file(root, &file, folder)?;
         }
     }
@@ -64,21 +64,21 @@ pub fn lay_out(workspace: &CargoWorkspace, folder: &Path) -> Result<()> {
     if !manifest.is_file() {
         return Ok(());
     }
-    write_text(&manifest, &without_fixtures(&read_text(&manifest)?))?;
+    write_text(&manifest, &remove_fixtures(&read_text(&manifest)?))?;
     write_lock_file(root, folder, &examples)
 }
 
 /// Removes the fixtures of our own tests from the examples' workspace.
-fn without_fixtures(manifest: &str) -> String {
+fn remove_fixtures(manifest: &str) -> String {
     let lines = manifest.lines().filter(|line| !line.contains("/fixtures/"));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the members of the checkout's workspace that belong to the sdk.
-fn members(workspace: &CargoWorkspace) -> Result<Vec<&str>> {
+fn sdk_members(workspace: &CargoWorkspace) -> Result<Vec<&str>> {
     let below = format!("{CRATES}/");
     let is_ours = |folder: &&str| {
-        (*folder == CRATES || folder.starts_with(&below)) && is_wanted(Path::new(folder))
+        (*folder == CRATES || folder.starts_with(&below)) && is_sdk_file(Path::new(folder))
     };
     let folders = workspace.packages.iter().map(|package| package.folder.as_str());
     let mut members: Vec<&str> = folders.filter(is_ours).collect();
@@ -97,21 +97,21 @@ fn write_lock_file(root: &Path, sdk: &Path, folder: &Path) -> Result<()> {
         bail!("`{}` is missing; it pins the tested versions", ours.display());
     }
     place_file(&ours, &folder.join("Cargo.lock"))?;
-    let mut prune = child::cargo(folder);
+    let mut prune = child::cargo_command(folder);
     prune.args(["update", "--workspace", "--offline", "--quiet"]);
-    child::run(&mut prune)?;
-    let mut check = child::cargo(folder);
+    child::run_command(&mut prune)?;
+    let mut check = child::cargo_command(folder);
     // Dependencies of other systems may never have been downloaded here.
     check.args(["metadata", "--locked", "--offline", "--filter-platform"]);
-    check.arg(super::own_target(root)?).args(["--format-version", "1"]);
-    let metadata = child::output(&mut check)?;
+    check.arg(super::own_target_triple(root)?).args(["--format-version", "1"]);
+    let metadata = child::command_stdout(&mut check)?;
     let metadata: serde_json::Value =
         serde_json::from_str(&metadata).context("reading cargo's metadata")?;
-    stays_inside(sdk, &metadata)
+    check_crates_are_inside(sdk, &metadata)
 }
 
 /// Checks that all crates are inside the sdk, because the unpacked sdk has no checkout around it.
-fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
+fn check_crates_are_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
     let folder =
         fs::canonicalize(folder).with_context(|| format!("looking for `{}`", folder.display()))?;
     for package in metadata["packages"].as_array().into_iter().flatten() {
@@ -125,19 +125,19 @@ fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
 
 /// Returns the files below a folder of the checkout, relative to its root: those that git tracks,
 /// or all files without git.
-fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
+fn sdk_files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if root.join(".git").exists() {
         let mut git = Command::new("git");
         git.current_dir(root).args(["ls-files", "-z", "--", folder]);
-        let list = child::output(&mut git)?;
+        let list = child::command_stdout(&mut git)?;
         files.extend(list.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from));
         // A file may be deleted but not yet committed as deleted.
         files.retain(|file| root.join(file).is_file());
     } else if root.join(folder).is_dir() {
         collect_files(root, Path::new(folder), &mut files)?;
     }
-    files.retain(|file| is_wanted(file));
+    files.retain(|file| is_sdk_file(file));
     Ok(files)
 }
 
@@ -157,7 +157,7 @@ fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result
 
 /// Returns true if the sdk includes a file. It omits files for our own tests, but keeps the tests
 /// of examples.
-fn is_wanted(file: &Path) -> bool {
+fn is_sdk_file(file: &Path) -> bool {
     let named =
         |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);
     // These embed the host, which the sdk does not include.
@@ -202,7 +202,7 @@ mod tests {
             "plugin-api/testkit/src/lib.rs",
             "docs/examples/tool-a/tests/conformance.rs",
         ] {
-            assert!(is_wanted(Path::new(wanted)), "{wanted}");
+            assert!(is_sdk_file(Path::new(wanted)), "{wanted}");
         }
         for left_out in [
             "plugin-api/sdk/tests/specs.rs",
@@ -214,14 +214,14 @@ mod tests {
             "docs/examples/embed-chat/src/main.rs",
             "docs/examples/modlog/Cargo.toml",
         ] {
-            assert!(!is_wanted(Path::new(left_out)), "{left_out}");
+            assert!(!is_sdk_file(Path::new(left_out)), "{left_out}");
         }
     }
 
     #[test]
     fn sdk_examples_leave_out_fixtures() {
         let ours = include_str!("../../../docs/examples/Cargo.toml");
-        let theirs = without_fixtures(ours);
+        let theirs = remove_fixtures(ours);
         assert_eq!(theirs.lines().count() + 1, ours.lines().count());
         assert!(theirs.contains("\"tool-*\"") && !theirs.contains("fixtures"), "{theirs}");
     }
@@ -232,7 +232,7 @@ mod tests {
         let inside = folder.path().canonicalize().unwrap().join("plugin-api/Cargo.toml");
         let package = |manifest: &Path, source: Option<&str>| json!({ "manifest_path": manifest, "source": source });
         let check = |packages: &[serde_json::Value]| {
-            stays_inside(folder.path(), &json!({ "packages": packages }))
+            check_crates_are_inside(folder.path(), &json!({ "packages": packages }))
         };
         let outside = Path::new("/elsewhere/Cargo.toml");
         check(&[package(&inside, None), package(outside, Some("registry"))]).unwrap();

@@ -20,7 +20,7 @@ use super::release::{ABOUT, LICENSE, LICENSES, README, ReleaseTree};
 use crate::build_plugins::HOST;
 
 /// Packs the release into `folder` and returns the wheel.
-pub fn pack(release: &ReleaseTree<'_>, folder: &Path) -> Result<PathBuf> {
+pub fn pack_wheel(release: &ReleaseTree<'_>, folder: &Path) -> Result<PathBuf> {
     let version = python_version(release.version);
     let stem = format!("{HOST}-{version}");
     let tag = compatibility_tag(release);
@@ -39,20 +39,20 @@ fn fill_wheel<W: Write + Seek>(
     tag: &str,
 ) -> Result<()> {
     let (data, info) = (format!("{stem}.data"), format!("{stem}.dist-info"));
-    for plugin in release.plugins()? {
+    for plugin in release.plugin_paths()? {
         let content = read_bytes(&release.tree.join(&plugin))?;
-        wheel.add(&format!("{data}/data/{plugin}"), READ, &content)?;
+        wheel.add_file(&format!("{data}/data/{plugin}"), READ, &content)?;
     }
-    wheel.add(&format!("{data}/scripts/{HOST}"), RUN, &read_bytes(&release.binary())?)?;
+    wheel.add_file(&format!("{data}/scripts/{HOST}"), RUN, &read_bytes(&release.binary_path())?)?;
     let readme = read_bytes(&release.tree.join(README))?;
-    let metadata = [metadata(release.version).as_bytes(), &readme].concat();
-    wheel.add(&format!("{info}/METADATA"), READ, &metadata)?;
-    wheel.add(&format!("{info}/WHEEL"), READ, about_wheel(tag).as_bytes())?;
+    let metadata = [wheel_metadata(release.version).as_bytes(), &readme].concat();
+    wheel.add_file(&format!("{info}/METADATA"), READ, &metadata)?;
+    wheel.add_file(&format!("{info}/WHEEL"), READ, wheel_info(tag).as_bytes())?;
     for license in LICENSES {
         let content = read_bytes(&release.tree.join(license))?;
-        wheel.add(&format!("{info}/licenses/{license}"), READ, &content)?;
+        wheel.add_file(&format!("{info}/licenses/{license}"), READ, &content)?;
     }
-    wheel.finish(&format!("{info}/RECORD"))
+    wheel.finish_with_record(&format!("{info}/RECORD"))
 }
 
 /// Returns the compatibility tag: any Python 3 on Linux, with this glibc or newer and this
@@ -68,7 +68,7 @@ fn python_version(version: &str) -> String {
     version.replace("-alpha.", "a").replace("-beta.", "b").replace("-rc.", "rc")
 }
 
-fn metadata(version: &str) -> String {
+fn wheel_metadata(version: &str) -> String {
     let version = python_version(version);
     let licenses = LICENSES.map(|license| format!("License-File: {license}\n")).concat();
     format!(
@@ -78,7 +78,7 @@ fn metadata(version: &str) -> String {
     )
 }
 
-fn about_wheel(tag: &str) -> String {
+fn wheel_info(tag: &str) -> String {
     format!("Wheel-Version: 1.0\nGenerator: cargo-xtask\nRoot-Is-Purelib: false\nTag: {tag}\n")
 }
 
@@ -100,13 +100,13 @@ struct WheelWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> WheelWriter<W> {
-    fn add(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
+    fn add_file(&mut self, path: &str, mode: u32, content: &[u8]) -> Result<()> {
         let digest = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(content));
         self.record.push_str(&format!("{path},sha256={digest},{}\n", content.len()));
         self.write_member(path, mode, content)
     }
 
-    fn finish(mut self, path: &str) -> Result<()> {
+    fn finish_with_record(mut self, path: &str) -> Result<()> {
         let record = format!("{}{path},,\n", self.record);
         self.write_member(path, READ, record.as_bytes())?;
         self.zip.finish()?.flush()?;
@@ -130,13 +130,13 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::dist::release::testing::{GLIBC, tree};
+    use crate::dist::release::testing::{GLIBC, create_release_tree};
 
     #[test]
     fn wheel_installs_the_binary_next_to_the_folder_of_its_plugins() {
-        let tree = tree();
+        let tree = create_release_tree();
         let release = ReleaseTree { tree: tree.path(), version: "0.2.0-rc.1", glibc: GLIBC };
-        let wheel = pack(&release, tree.path()).unwrap();
+        let wheel = pack_wheel(&release, tree.path()).unwrap();
         let name = wheel.file_name().unwrap().to_str().unwrap();
         let tag = format!("py3-none-manylinux_2_34_{}", std::env::consts::ARCH);
         assert_eq!(name, format!("jaato-0.2.0rc1-{tag}.whl"));
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn same_content_gives_the_same_wheel() {
         let wheel = || {
-            let tree = tree();
+            let tree = create_release_tree();
             let release = ReleaseTree { tree: tree.path(), version: "0.1.0", glibc: GLIBC };
-            fs::read(pack(&release, tree.path()).unwrap()).unwrap()
+            fs::read(pack_wheel(&release, tree.path()).unwrap()).unwrap()
         };
         assert_eq!(wheel(), wheel());
     }

@@ -28,7 +28,7 @@ const NAMED: [&str; 2] = ["libstd-rust-web-1.", "libllvm"];
 
 /// Unpacks the compilers below the target folder, unless they are there. Returns a line for each
 /// that is unavailable.
-pub fn unpack(target: &Path) -> Vec<String> {
+pub fn unpack_compilers(target: &Path) -> Vec<String> {
     let folder = |release: &str| target.join(format!("compilers/debian-{release}"));
     let missing: Vec<_> = RELEASES
         .iter()
@@ -38,9 +38,9 @@ pub fn unpack(target: &Path) -> Vec<String> {
         return Vec::new();
     }
     // The package lists may be outdated or missing, and then their packages cannot be downloaded.
-    let updated = child::run(Command::new("apt-get").args(PATIENCE).args(["update", "-q"]));
+    let updated = child::run_command(Command::new("apt-get").args(PATIENCE).args(["update", "-q"]));
     let unpacked =
-        missing.into_iter().map(|release| (release, fetch_into(&folder(release), release)));
+        missing.into_iter().map(|release| (release, fetch_compiler(&folder(release), release)));
     let failed = unpacked.filter_map(|(release, unpacked)| Some((release, unpacked.err()?)));
     let update = updated.err().map_or(String::new(), |error| format!(" ({error:#})"));
     let line = |(release, error)| {
@@ -50,8 +50,8 @@ pub fn unpack(target: &Path) -> Vec<String> {
 }
 
 /// Works in a temporary folder and renames it at the end, so that an existing folder is complete.
-fn fetch_into(folder: &Path, release: &str) -> Result<()> {
-    let versions = child::output(Command::new("apt-cache").args(["madison", PACKAGES[0]]))?;
+fn fetch_compiler(folder: &Path, release: &str) -> Result<()> {
+    let versions = child::command_stdout(Command::new("apt-cache").args(["madison", PACKAGES[0]]))?;
     let version = offered_version(&versions, release)?;
     // Append the suffix, because `with_extension` would replace the minor version.
     let mut beside = folder.as_os_str().to_owned();
@@ -63,8 +63,8 @@ fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     let downloads = beside.join("downloads");
     fs::create_dir_all(&downloads).with_context(|| format!("making `{}`", downloads.display()))?;
     download_compiler(&downloads, version)?;
-    for package in files_in(&downloads)? {
-        child::run(Command::new("dpkg").arg("-x").arg(package).arg(&beside))?;
+    for package in list_files(&downloads)? {
+        child::run_command(Command::new("dpkg").arg("-x").arg(package).arg(&beside))?;
     }
     fs::remove_dir_all(&downloads)
         .with_context(|| format!("removing `{}`", downloads.display()))?;
@@ -92,7 +92,7 @@ fn download_compiler(folder: &Path, version: &str) -> Result<()> {
         PACKAGES.iter().map(|name| format!("{name}={version}")).collect();
     for beginning in NAMED {
         let before = packages.last().context("there is a first package")?;
-        let facts = child::output(Command::new("apt-cache").arg("show").arg(before))?;
+        let facts = child::command_stdout(Command::new("apt-cache").arg("show").arg(before))?;
         let name = package_with_prefix(&facts, beginning);
         let name = name
             .with_context(|| format!("`{before}` does not depend on a package `{beginning}…`"))?;
@@ -103,7 +103,9 @@ fn download_compiler(folder: &Path, version: &str) -> Result<()> {
         });
     }
     let mut apt = Command::new("apt-get");
-    child::run(apt.current_dir(folder).args(PATIENCE).args(["download", "-q"]).args(packages))
+    child::run_command(
+        apt.current_dir(folder).args(PATIENCE).args(["download", "-q"]).args(packages),
+    )
 }
 
 /// Returns the package in a `Depends:` line that starts with this prefix.
@@ -113,7 +115,7 @@ fn package_with_prefix<'a>(facts: &'a str, beginning: &str) -> Option<&'a str> {
     names.into_iter().find(|name| name.starts_with(beginning))
 }
 
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let reading = || format!("reading `{}`", folder.display());
     let entries = fs::read_dir(folder).with_context(reading)?;
     entries.map(|entry| Ok(entry.with_context(reading)?.path())).collect()

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{PROBE_DEADLINE, is_root, is_there};
+use super::{PROBE_DEADLINE, is_probe_successful, is_root};
 use crate::child::{self, ChildOutcome, is_ci};
 
 /// The variable that tells tests and engine clients where the engine listens.
@@ -54,38 +54,38 @@ pub enum TestContainerEngine {
 
 impl TestContainerEngine {
     /// Finds or starts an engine. The error is a one-line reason.
-    pub fn find(target: &Path) -> Result<Self, String> {
-        if is_there(&["docker", "info"]) {
-            return Ok(Self::Theirs(images()));
+    pub fn find_or_start(target: &Path) -> Result<Self, String> {
+        if is_probe_successful(&["docker", "info"]) {
+            return Ok(Self::Theirs(test_images()));
         }
         if std::env::var_os(VARIABLE).is_some() {
             // The tests check this engine themselves, because they need no client program.
             return Ok(Self::Theirs(IMAGES.to_vec()));
         }
         let without = "tests in containers are left out";
-        if !is_there(&["dockerd", "--version"]) {
+        if !is_probe_successful(&["dockerd", "--version"]) {
             return Err(format!("no container engine: {without}"));
         }
         if !(is_ci() && is_root()) {
             return Err(format!("no container engine answers: {without}; start yours"));
         }
         let daemon =
-            EngineDaemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
-        daemon.try_out().map_err(|error| format!("{error:#}: {without}"))?;
+            EngineDaemon::start_engine(target).map_err(|error| format!("{error:#}: {without}"))?;
+        daemon.run_empty_container().map_err(|error| format!("{error:#}: {without}"))?;
         Ok(Self::Ours(daemon))
     }
 
     /// Returns the variable of the engine for programs that get only named variables.
-    pub fn variable_or_inherited(&self) -> Option<(&'static str, OsString)> {
+    pub fn engine_or_inherited_variable(&self) -> Option<(&'static str, OsString)> {
         let inherited = || std::env::var_os(VARIABLE).map(|address| (VARIABLE, address));
-        self.variable().or_else(inherited)
+        self.engine_variable().or_else(inherited)
     }
 
     /// Returns the variable of the engine, if tests do not find it otherwise.
-    pub fn variable(&self) -> Option<(&'static str, OsString)> {
+    pub fn engine_variable(&self) -> Option<(&'static str, OsString)> {
         match self {
             Self::Theirs(_) => None,
-            Self::Ours(daemon) => Some((VARIABLE, daemon.address())),
+            Self::Ours(daemon) => Some((VARIABLE, daemon.engine_address())),
         }
     }
 }
@@ -94,10 +94,10 @@ impl Drop for TestContainerEngine {
     /// Removes the test images from a user's engine. Our own engine keeps them for the next run.
     fn drop(&mut self) {
         let Self::Theirs(before) = self else { return };
-        for image in images().into_iter().filter(|image| !before.contains(image)) {
+        for image in test_images().into_iter().filter(|image| !before.contains(image)) {
             let mut command = Command::new("docker");
             command.args(["image", "rm", image]).stdout(Stdio::null()).stderr(Stdio::null());
-            if child::wait_with_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
+            if child::run_until_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
                 println!("the image `{image}` of the tests is left: `docker image rm {image}`");
             }
         }
@@ -105,8 +105,8 @@ impl Drop for TestContainerEngine {
 }
 
 /// Returns the test images of the engine.
-fn images() -> Vec<&'static str> {
-    let has = |image: &&&'static str| is_there(&["docker", "image", "inspect", image]);
+fn test_images() -> Vec<&'static str> {
+    let has = |image: &&&'static str| is_probe_successful(&["docker", "image", "inspect", image]);
     IMAGES.iter().filter(has).copied().collect()
 }
 
@@ -118,7 +118,7 @@ pub struct EngineDaemon {
 }
 
 impl EngineDaemon {
-    fn start(target: &Path) -> Result<Self> {
+    fn start_engine(target: &Path) -> Result<Self> {
         let folder = target.join("engine");
         fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
         end_previous_engine(&folder)?;
@@ -136,7 +136,7 @@ impl EngineDaemon {
             .arg("--pidfile")
             .arg(pid_file(&folder))
             .arg("--host")
-            .arg(address(&run))
+            .arg(socket_address(&run))
             // No firewall rules and no bridge, because containers of tests need no network and the
             // machine's network must not change.
             .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
@@ -156,11 +156,11 @@ impl EngineDaemon {
         loop {
             // The engine binds its socket early and listens late. A connection shows that it has
             // started, but not that it answers.
-            if is_listening(&self.run) {
+            if is_engine_listening(&self.run) {
                 return Ok(());
             }
             if self.child.try_wait().context("looking at dockerd")?.is_some() {
-                bail!("dockerd does not run here ({})", last_words(log));
+                bail!("dockerd does not run here ({})", last_log_error(log));
             }
             if start.elapsed() > START_DEADLINE {
                 bail!("dockerd did not start within {} s", START_DEADLINE.as_secs());
@@ -169,21 +169,21 @@ impl EngineDaemon {
         }
     }
 
-    fn address(&self) -> OsString {
-        address(&self.run)
+    fn engine_address(&self) -> OsString {
+        socket_address(&self.run)
     }
 
     /// Runs an empty container, because an engine may answer but be unable to run one.
-    fn try_out(&self) -> Result<()> {
-        if !is_there(&["docker", "--version"]) {
+    fn run_empty_container(&self) -> Result<()> {
+        if !is_probe_successful(&["docker", "--version"]) {
             return Ok(());
         }
         let file = self.run.join("trial.tar");
-        fs::write(&file, trial_image()?)
+        fs::write(&file, empty_image()?)
             .with_context(|| format!("writing `{}`", file.display()))?;
         let docker = |words: &[&str]| {
             let mut command = Command::new("docker");
-            command.args(words).env(VARIABLE, self.address());
+            command.args(words).env(VARIABLE, self.engine_address());
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command
         };
@@ -191,7 +191,7 @@ impl EngineDaemon {
         import.arg(&file).arg(TRIAL_IMAGE);
         let mut trial = docker(&["run", "--rm", TRIAL_IMAGE, "/busybox", "true"]);
         for command in [&mut import, &mut trial] {
-            if child::wait_with_deadline(command, TRIAL_DEADLINE) != ChildOutcome::Well {
+            if child::run_until_deadline(command, TRIAL_DEADLINE) != ChildOutcome::Well {
                 bail!("no container runs here: {} failed", child::command_text(command));
             }
         }
@@ -211,13 +211,13 @@ impl Drop for EngineDaemon {
     }
 }
 
-fn address(run: &Path) -> OsString {
+fn socket_address(run: &Path) -> OsString {
     let mut address = OsString::from("unix://");
     address.push(run.join("engine.sock"));
     address
 }
 
-fn is_listening(run: &Path) -> bool {
+fn is_engine_listening(run: &Path) -> bool {
     let Ok(mut socket) = UnixStream::connect(run.join("engine.sock")) else {
         return false;
     };
@@ -253,7 +253,7 @@ fn end_process(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
     let mut has_ended = has_ended;
     let mut command = Command::new("kill");
     command.args(["-TERM", &pid.to_string()]).stderr(Stdio::null());
-    if child::wait_with_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
+    if child::run_until_deadline(&mut command, PROBE_DEADLINE) != ChildOutcome::Well {
         return has_ended();
     }
     let start = Instant::now();
@@ -267,14 +267,14 @@ fn end_process(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
 }
 
 /// Returns the last error in the log, or else its last line.
-fn last_words(log: &Path) -> String {
+fn last_log_error(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let line =
         text.lines().rev().find(|line| line.contains("failed") || line.contains("level=fatal"));
     line.or_else(|| text.lines().last()).unwrap_or("it says nothing").to_owned()
 }
 
-fn trial_image() -> Result<Vec<u8>> {
+fn empty_image() -> Result<Vec<u8>> {
     let paths = ["/bin/busybox", "/usr/bin/busybox"];
     let busybox = paths.iter().find_map(|path| fs::read(path).ok());
     let busybox = busybox.context("found no busybox for an image")?;
@@ -304,11 +304,11 @@ mod tests {
 
     #[test]
     fn own_engine_answers_runs_a_container_and_ends() {
-        if !(is_ci() && is_root() && is_there(&["dockerd", "--version"])) {
+        if !(is_ci() && is_root() && is_probe_successful(&["dockerd", "--version"])) {
             return skip("only the CI as root starts an engine, and only with a `dockerd`");
         }
         let target = tempfile::tempdir().unwrap();
-        let daemon = match EngineDaemon::start(target.path()) {
+        let daemon = match EngineDaemon::start_engine(target.path()) {
             Ok(daemon) => daemon,
             Err(error) => return skip(&format!("no engine starts here: {error:#}")),
         };
@@ -317,7 +317,7 @@ mod tests {
             fs::read_to_string(pid_file(&target.path().join("engine"))).unwrap(),
             pid.to_string()
         );
-        if daemon.try_out().is_ok() {
+        if daemon.run_empty_container().is_ok() {
             assert!(target.path().join("engine/data").exists());
         }
         let run = daemon.run.clone();
@@ -335,14 +335,14 @@ mod tests {
     fn engine_failure_reason_is_read_from_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        assert_eq!(last_words(&log), "it says nothing");
+        assert_eq!(last_log_error(&log), "it says nothing");
         fs::write(&log, "a\nfailed to start daemon: Devices cgroup isn't mounted\nb\n").unwrap();
-        assert_eq!(last_words(&log), "failed to start daemon: Devices cgroup isn't mounted");
+        assert_eq!(last_log_error(&log), "failed to start daemon: Devices cgroup isn't mounted");
     }
 
     #[test]
     fn missing_engine_socket_is_not_listening() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(!is_listening(&folder.path().join("missing")));
+        assert!(!is_engine_listening(&folder.path().join("missing")));
     }
 }

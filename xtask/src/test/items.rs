@@ -245,13 +245,13 @@ impl TierItem {
     ///
     /// # Errors
     /// If there is none. The error lists the names.
-    pub fn find(name: &str) -> Result<&'static Self, String> {
+    pub fn find_item(name: &str) -> Result<&'static Self, String> {
         let names = || ITEMS.iter().map(|item| item.name).collect::<Vec<_>>().join(", ");
         let found = ITEMS.iter().find(|item| item.name == name);
         found.ok_or_else(|| format!("no item `{name}`; choose from: {}", names()))
     }
 
-    fn digest(&self, files: &BTreeMap<String, String>) -> Result<String> {
+    fn item_digest(&self, files: &BTreeMap<String, String>) -> Result<String> {
         let mut list = String::new();
         for (path, digest) in files {
             let depends =
@@ -260,7 +260,7 @@ impl TierItem {
                 list.push_str(&format!("{digest} {path}\n"));
             }
         }
-        digest_of(&list)
+        text_digest(&list)
     }
 }
 
@@ -281,20 +281,20 @@ pub struct SelectedTier {
 impl SelectedTier {
     /// Returns all items, for `--full`.
     pub fn all_items(root: &Path) -> Result<Self> {
-        let digests = digests(root)?;
+        let digests = item_digests(root)?;
         Ok(Self { due: ITEMS.iter().collect(), digests, ..Self::default() })
     }
 
     /// Returns one item, for `--item`.
     pub fn one_item(root: &Path, item: &'static TierItem) -> Result<Self> {
         let left_out = ITEMS.iter().filter(|other| *other != item).collect();
-        Ok(Self { due: vec![item], left_out, digests: digests(root)?, ..Self::default() })
+        Ok(Self { due: vec![item], left_out, digests: item_digests(root)?, ..Self::default() })
     }
 
     /// Returns the items whose files have changed since they last passed, the shortest first, as
     /// far as they fit into [`MINUTES_MAX`].
     pub fn changed_items(root: &Path) -> Result<Self> {
-        let digests = digests(root)?;
+        let digests = item_digests(root)?;
         let passed = read_record(root);
         let is_due = |item: &&TierItem| passed.get(item.name) != digests.get(item.name);
         let (mut changed, left_out): (Vec<&TierItem>, _) = ITEMS.iter().partition(is_due);
@@ -318,7 +318,7 @@ impl SelectedTier {
     }
 
     /// Returns a line for each skipped item.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn skipped_item_lines(&self) -> Vec<String> {
         let passed = |item: &&TierItem| {
             format!("{}: {}; its files are as when it last passed", item.name, item.about)
         };
@@ -333,7 +333,11 @@ impl SelectedTier {
     }
 
     /// Records the items of this run that have passed, with the files as they were at its start.
-    pub fn record(&self, root: &Path, has_passed: impl Fn(&TierItem) -> bool) -> Result<()> {
+    pub fn record_passed_items(
+        &self,
+        root: &Path,
+        has_passed: impl Fn(&TierItem) -> bool,
+    ) -> Result<()> {
         let mut passed = read_record(root);
         for item in self.due.iter().filter(|item| has_passed(item)) {
             passed.insert(item.name.to_owned(), self.digests[item.name].clone());
@@ -352,16 +356,17 @@ fn read_record(root: &Path) -> BTreeMap<String, String> {
     rows.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
 }
 
-fn digests(root: &Path) -> Result<BTreeMap<&'static str, String>> {
-    let files = files(root)?;
-    ITEMS.iter().map(|item| Ok((item.name, item.digest(&files)?))).collect()
+fn item_digests(root: &Path) -> Result<BTreeMap<&'static str, String>> {
+    let files = file_digests(root)?;
+    ITEMS.iter().map(|item| Ok((item.name, item.item_digest(&files)?))).collect()
 }
 
 /// Returns all files that git tracks or would add, with the digests of their current content.
-fn files(root: &Path) -> Result<BTreeMap<String, String>> {
+fn file_digests(root: &Path) -> Result<BTreeMap<String, String>> {
     let mut git = Command::new("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let list = child::output(&mut git).context("the full tier needs the files that git knows")?;
+    let list =
+        child::command_stdout(&mut git).context("the full tier needs the files that git knows")?;
     let mut paths: Vec<&str> = list.split('\0').filter(|path| !path.is_empty()).collect();
     paths.retain(|path| root.join(path).is_file());
     paths.sort_unstable();
@@ -377,18 +382,18 @@ fn files(root: &Path) -> Result<BTreeMap<String, String>> {
         paths.into_iter().map(str::to_owned).zip(digests.into_iter().map(str::to_owned)).collect();
     if let Some(digest) = files.get_mut(LOCK) {
         let lock = fs::read_to_string(root.join(LOCK)).context("reading `Cargo.lock`")?;
-        *digest = digest_of(&packages_of_others(&lock))?;
+        *digest = text_digest(&external_packages(&lock))?;
     }
     Ok(files)
 }
 
 /// Returns the entries of a lock file for packages that come from elsewhere.
-fn packages_of_others(lock: &str) -> String {
+fn external_packages(lock: &str) -> String {
     let packages = lock.split("[[package]]").filter(|package| package.contains("\nsource = "));
     packages.collect()
 }
 
-fn digest_of(text: &str) -> Result<String> {
+fn text_digest(text: &str) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["hash-object", "--stdin"]);
     Ok(run_with_input(git, text)?.trim().to_owned())
@@ -419,7 +424,7 @@ mod tests {
     use super::*;
 
     /// Creates a checkout with one file of each kind.
-    fn checkout() -> tempfile::TempDir {
+    fn create_checkout() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         for path in [
@@ -439,7 +444,7 @@ mod tests {
     }
 
     /// Returns the items that are due, by name, whether they fit into a run or not.
-    fn due(root: &Path) -> Vec<&'static str> {
+    fn due_item_names(root: &Path) -> Vec<&'static str> {
         let SelectedTier { due, put_off, .. } = SelectedTier::changed_items(root).unwrap();
         let mut names: Vec<_> = due.iter().chain(&put_off).map(|item| item.name).collect();
         names.sort_unstable();
@@ -448,15 +453,15 @@ mod tests {
 
     #[test]
     fn a_run_has_the_shortest_due_items_and_names_the_others() {
-        let checkout = checkout();
+        let checkout = create_checkout();
         let tier = SelectedTier::changed_items(checkout.path()).unwrap();
         assert!(tier.due.iter().map(|item| item.minutes).sum::<u32>() <= MINUTES_MAX);
         assert!(tier.includes_item("fuzz") && !tier.includes_item("embedded"));
         assert!(tier.skipped_tests().any(|part| part == "whole_tasks_"));
-        let lines = tier.lines();
+        let lines = tier.skipped_item_lines();
         let asked = |line: &String| line.ends_with("`cargo xtask test --item embedded` runs it");
         assert!(lines.iter().any(asked), "{lines:?}");
-        let item = TierItem::find("embedded").unwrap();
+        let item = TierItem::find_item("embedded").unwrap();
         let one = SelectedTier::one_item(checkout.path(), item).unwrap();
         assert!(one.includes_item("embedded"));
         let skipped: Vec<&str> = one.skipped_tests().collect();
@@ -465,44 +470,47 @@ mod tests {
 
     #[test]
     fn item_is_due_until_it_passes_and_again_after_a_file_change() {
-        let checkout = checkout();
+        let checkout = create_checkout();
         let root = checkout.path();
         let all: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
-        assert_eq!(due(root), all);
+        assert_eq!(due_item_names(root), all);
 
-        SelectedTier::all_items(root).unwrap().record(root, |item| item.name != "miri").unwrap();
-        assert_eq!(due(root), ["miri"], "what could not run has not passed");
-        SelectedTier::all_items(root).unwrap().record(root, |_| true).unwrap();
-        assert_eq!(due(root), Vec::<&str>::new());
+        SelectedTier::all_items(root)
+            .unwrap()
+            .record_passed_items(root, |item| item.name != "miri")
+            .unwrap();
+        assert_eq!(due_item_names(root), ["miri"], "what could not run has not passed");
+        SelectedTier::all_items(root).unwrap().record_passed_items(root, |_| true).unwrap();
+        assert_eq!(due_item_names(root), Vec::<&str>::new());
 
         fs::write(root.join("README.md"), "other").unwrap();
-        assert_eq!(due(root), Vec::<&str>::new(), "no item reads it");
+        assert_eq!(due_item_names(root), Vec::<&str>::new(), "no item reads it");
         fs::write(root.join("docs/plugin-authors.md"), "other").unwrap();
-        assert_eq!(due(root), ["guide"]);
+        assert_eq!(due_item_names(root), ["guide"]);
         fs::write(root.join("plugin-api/tests/b.rs"), "a new file").unwrap();
-        assert_eq!(due(root), ["compilers", "guide", "miri"]);
-        let passed = due(root);
+        assert_eq!(due_item_names(root), ["compilers", "guide", "miri"]);
+        let passed = due_item_names(root);
         let ours = "[[package]]\nname = \"tool-new\"\nversion = \"0.1.0\"\n";
         fs::write(root.join("Cargo.lock"), ours).unwrap();
-        assert_eq!(due(root), passed, "an item names its own packages");
+        assert_eq!(due_item_names(root), passed, "an item names its own packages");
         let with_other = format!("{ours}\n[[package]]\nname = \"a\"\nsource = \"registry\"\n");
         fs::write(root.join("Cargo.lock"), with_other).unwrap();
-        assert_eq!(due(root), all);
+        assert_eq!(due_item_names(root), all);
     }
 
     #[test]
     fn skipped_items_are_named_and_their_tests_are_skipped() {
-        let checkout = checkout();
+        let checkout = create_checkout();
         let root = checkout.path();
         SelectedTier::all_items(root)
             .unwrap()
-            .record(root, |item| item.name != "mcp-suite")
+            .record_passed_items(root, |item| item.name != "mcp-suite")
             .unwrap();
         let tier = SelectedTier::changed_items(root).unwrap();
         assert!(tier.includes_item("mcp-suite") && !tier.includes_item("templates"));
         let skipped: Vec<&str> = tier.skipped_tests().collect();
         assert!(skipped.contains(&"a_new_plugin_of_each_kind_builds_"), "{skipped:?}");
         assert!(!skipped.contains(&"the_conformance_suite_of_the_protocol_"), "{skipped:?}");
-        assert_eq!(tier.lines().len(), ITEMS.len() - 1);
+        assert_eq!(tier.skipped_item_lines().len(), ITEMS.len() - 1);
     }
 }

@@ -17,10 +17,10 @@ pub fn run_miri(workspace: &CargoWorkspace) -> Result<Option<String>> {
     }
     for model in MODELS {
         let words = ["miri", "test", "--package", "jaato-plugin-api", "--test", "it", "crossing"];
-        let mut cargo = nightly::cargo(&words);
+        let mut cargo = nightly::nightly_cargo(&words);
         cargo.current_dir(&workspace.root).env("MIRIFLAGS", model);
         cargo.env("CARGO_TARGET_DIR", workspace.target.join("miri"));
-        child::run(&mut cargo)?;
+        child::run_command(&mut cargo)?;
     }
     Ok(None)
 }
@@ -29,12 +29,12 @@ pub fn run_miri(workspace: &CargoWorkspace) -> Result<Option<String>> {
 /// network.
 fn missing_reason() -> Option<String> {
     let remedy = "`rustup component add miri rust-src --toolchain nightly`";
-    if nightly::command_output(&mut nightly::cargo(&["miri", "--version"])).is_none() {
+    if nightly::command_output(&mut nightly::nightly_cargo(&["miri", "--version"])).is_none() {
         return Some(format!("no nightly toolchain has it; {remedy}"));
     }
-    if !nightly::has_sources() {
+    if !nightly::has_std_sources() {
         return Some(format!("the sources of the standard library are missing; {remedy}"));
     }
-    let setup = child::output(&mut nightly::cargo(&["miri", "setup"]));
+    let setup = child::command_stdout(&mut nightly::nightly_cargo(&["miri", "setup"]));
     setup.err().map(|error| format!("it cannot be set up: {error:#}"))
 }

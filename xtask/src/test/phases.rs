@@ -20,7 +20,7 @@ struct FinishedPhase {
 
 impl TestPhases {
     /// Runs one phase. Prints an error immediately and remembers it for the end.
-    pub fn run(&mut self, name: &'static str, phase: impl FnOnce() -> Result<()>) {
+    pub fn run_phase(&mut self, name: &'static str, phase: impl FnOnce() -> Result<()>) {
         println!("== {name}");
         let start = Instant::now();
         let result = phase();
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn a_failed_phase_is_remembered_and_the_next_one_runs() {
         let mut phases = TestPhases::default();
-        phases.run("first", || bail!("broken"));
-        phases.run("second", || Ok(()));
+        phases.run_phase("first", || bail!("broken"));
+        phases.run_phase("second", || Ok(()));
         assert_eq!(phases.failed_phases(), ["first"]);
         let table = phases.as_table();
         assert!(table.lines().next().is_some_and(|line| line.ends_with("FAILED")), "{table}");

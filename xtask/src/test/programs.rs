@@ -47,12 +47,12 @@ pub struct TestProgramSettings<'a> {
 ///
 /// # Errors
 /// A program does not start, or fails without a failed test.
-pub fn run(
+pub fn run_test_programs(
     programs: &[TestProgram],
     setting: &TestProgramSettings<'_>,
     tally: &mut TestTally,
 ) -> Result<()> {
-    let libraries = target_libraries()?;
+    let libraries = std_library_folder()?;
     let (alone, mut together): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| ALONE.contains(&program.name.as_str()));
     // The longest program starts first, so that the run does not wait for it at the end.
@@ -62,7 +62,7 @@ pub fn run(
         loop {
             let next = shared.lock().unwrap_or_else(PoisonError::into_inner).0.next();
             let Some(program) = next else { return };
-            let result = run_one(program, setting, &libraries);
+            let result = run_single_program(program, setting, &libraries);
             shared.lock().unwrap_or_else(PoisonError::into_inner).1.push(result);
         }
     };
@@ -72,12 +72,13 @@ pub fn run(
         }
     });
     let mut results = shared.into_inner().unwrap_or_else(PoisonError::into_inner).1;
-    results.extend(alone.into_iter().map(|program| run_one(program, setting, &libraries)));
+    results
+        .extend(alone.into_iter().map(|program| run_single_program(program, setting, &libraries)));
     let mut crashed = Vec::new();
     for result in results {
         match result {
             Ok((tally_of_one, crash)) => {
-                tally.add(tally_of_one);
+                tally.add_tally(tally_of_one);
                 crashed.extend(crash);
             }
             // The results of the other programs still count.
@@ -93,7 +94,7 @@ pub fn run(
 /// Runs the tests of the binary again with every plugin in a worker.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run_test_programs`].
 pub fn run_isolated(
     programs: &[TestProgram],
     setting: &TestProgramSettings<'_>,
@@ -104,18 +105,18 @@ pub fn run_isolated(
     let mut setting = setting.clone();
     setting.left_out.extend(isolated::LEFT_OUT);
     setting.variables.push((isolated::VARIABLE, "1".into()));
-    run(&programs, &setting, tally)
+    run_test_programs(&programs, &setting, tally)
 }
 
 /// Returns the program's results, and its output if it crashed.
-fn run_one(
+fn run_single_program(
     program: &TestProgram,
     setting: &TestProgramSettings<'_>,
     libraries: &Path,
 ) -> Result<(TestTally, Option<String>)> {
     let mut command = Command::new(&program.path);
-    child::without_cargo_variables(&mut command);
-    child::without_incremental_data(&mut command);
+    child::clear_cargo_variables(&mut command);
+    child::disable_incremental_data(&mut command);
     // Cargo sets this variable for tests, and `expect-test` finds its files with it.
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     match program.name.as_str() {
@@ -131,7 +132,7 @@ fn run_one(
     command.env("LD_LIBRARY_PATH", libraries);
     let (tally, text, status) = read_results(command, &program.name, setting)?;
     if tally.tests_run() > 0 || !status.success() {
-        println!("{}: {}", program.name, tally.summary());
+        println!("{}: {}", program.name, tally.format_summary());
     }
     if status.success() {
         return Ok((tally, None));
@@ -151,16 +152,16 @@ pub fn run_doctests(
     setting: &TestProgramSettings<'_>,
     tally: &mut TestTally,
 ) -> Result<()> {
-    let mut command = child::cargo(root);
+    let mut command = child::cargo_command(root);
     // Only examples have such a name. `--doc` would select other features, and the default profile
     // and compiler are not those of the build: cargo would compile almost everything again.
     command.args(["test", "--quiet", "--profile", "dev", "--workspace", "--no-fail-fast"]);
     command.args(["--", "(line"]);
-    artifacts::with_lints(&mut command)?;
+    artifacts::enable_lints(&mut command)?;
     let (tally_of_docs, text, status) = read_results(command, "doctests", setting)?;
-    println!("doctests: {}", tally_of_docs.summary());
+    println!("doctests: {}", tally_of_docs.format_summary());
     let failed = tally_of_docs.failed;
-    tally.add(tally_of_docs);
+    tally.add_tally(tally_of_docs);
     if !status.success() {
         println!("{}", text.trim_matches('\n'));
         if failed == 0 {
@@ -191,7 +192,7 @@ fn read_results(
     while lines.read_until(b'\n', &mut line).context("reading the tests' output")? > 0 {
         // A failing test may print invalid UTF-8, but the lines that are counted are valid.
         let read = String::from_utf8_lossy(&line);
-        if !tally.read(name, &read) {
+        if !tally.read_line(name, &read) {
             text.push_str(&read);
         }
         line.clear();
@@ -201,7 +202,7 @@ fn read_results(
 }
 
 /// The folder of the standard library as a dynamic library.
-fn target_libraries() -> Result<PathBuf> {
-    let text = child::output(Command::new("rustc").args(["--print", "target-libdir"]))?;
+fn std_library_folder() -> Result<PathBuf> {
+    let text = child::command_stdout(Command::new("rustc").args(["--print", "target-libdir"]))?;
     Ok(text.trim_end().into())
 }

@@ -15,7 +15,7 @@ struct AllowedDependencies {
     tests_use: &'static [&'static str],
 }
 
-const fn row(
+const fn allow(
     package: &'static str,
     uses: &'static [&'static str],
     tests_use: &'static [&'static str],
@@ -34,82 +34,84 @@ const FAKES: &[&str] = &["jaato-plugin-testkit", "jaato-vendors"];
 #[rustfmt::skip]
 const TABLE: &[AllowedDependencies] = &[
     // The boundary, from the bottom up.
-    row("jaato-types", &[], &[]),
-    row("jaato-objects", &["jaato-types"], &[]),
-    row("jaato-plugin-api", &[], &["jaato-types"]),
-    row("jaato-plugin-engine", &["jaato-types", "jaato-plugin-api"], &[]),
-    row("jaato-plugin-macros", &[], &[]),
-    row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], &[]),
-    row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
-    row("jaato-plugin-sdk-gc", &["jaato-plugin-sdk"], &[]),
-    row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
-    row("jaato-plugin-testkit", &[
+    allow("jaato-types", &[], &[]),
+    allow("jaato-objects", &["jaato-types"], &[]),
+    allow("jaato-plugin-api", &[], &["jaato-types"]),
+    allow("jaato-plugin-engine", &["jaato-types", "jaato-plugin-api"], &[]),
+    allow("jaato-plugin-macros", &[], &[]),
+    allow("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], &[]),
+    allow("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
+    allow("jaato-plugin-sdk-gc", &["jaato-plugin-sdk"], &[]),
+    allow("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
+    allow("jaato-plugin-testkit", &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-engine", "jaato-plugin-sdk",
         "jaato-plugin-sdk-environment",
     ], &[]),
-    row("jaato-vendors", &["jaato-types", "jaato-plugin-testkit"], &[]),
+    allow("jaato-vendors", &["jaato-types", "jaato-plugin-testkit"], &[]),
     // The host. First the crates that do not load libraries:
-    row("jaato-places", &[], &[]),
-    row("jaato-policy", &["jaato-types"], &[]),
-    row("jaato-config", &["jaato-types", "jaato-places", "jaato-policy"], &[]),
-    row("jaato-approval", &["jaato-types", "jaato-config", "jaato-places", "jaato-policy"], &[]),
-    row("jaato-http", &["jaato-types"], &[]),
-    row("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
-    row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
-    row("jaato-log", &["jaato-places"], &[]),
-    row("jaato-model-facts", &["jaato-types"], &[]),
-    row("jaato-process", &[], &[]),
-    row("jaato-registry", &["jaato-types"], &[]),
-    row("jaato-session", &[
+    allow("jaato-places", &[], &[]),
+    allow("jaato-policy", &["jaato-types"], &[]),
+    allow("jaato-config", &["jaato-types", "jaato-places", "jaato-policy"], &[]),
+    allow("jaato-approval", &["jaato-types", "jaato-config", "jaato-places", "jaato-policy"], &[]),
+    allow("jaato-http", &["jaato-types"], &[]),
+    allow("jaato-google-auth", &["jaato-types", "jaato-http"], &[]),
+    allow("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
+    allow("jaato-log", &["jaato-places"], &[]),
+    allow("jaato-model-facts", &["jaato-types"], &[]),
+    allow("jaato-process", &[], &[]),
+    allow("jaato-registry", &["jaato-types"], &[]),
+    allow("jaato-session", &[
         "jaato-types", "jaato-approval", "jaato-config", "jaato-objects", "jaato-policy",
     ], &[]),
-    row("jaato-store", &["jaato-types", "jaato-places"], &[]),
-    row("jaato-sessions", &["jaato-types", "jaato-places"], &[]),
-    row("jaato-template", &[], &[]),
+    allow("jaato-store", &["jaato-types", "jaato-places"], &[]),
+    allow("jaato-sessions", &["jaato-types", "jaato-places"], &[]),
+    allow("jaato-template", &[], &[]),
     // The crates that open plugins:
-    row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api", "jaato-plugin-engine"], TESTKIT),
-    row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], ENGINE),
-    row("jaato-install", &["jaato-types", "jaato-loader", "jaato-places", "jaato-registry"], &[]),
-    row("jaato-terminals", &[
+    allow("jaato-loader", &[
+        "jaato-types", "jaato-places", "jaato-plugin-api", "jaato-plugin-engine",
+    ], TESTKIT),
+    allow("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], ENGINE),
+    allow("jaato-install", &["jaato-types", "jaato-loader", "jaato-places", "jaato-registry"], &[]),
+    allow("jaato-terminals", &[
         "jaato-types", "jaato-config", "jaato-loader", "jaato-log", "jaato-places", "jaato-session",
     ], &[]),
-    row("jaato-catalog", &[
+    allow("jaato-catalog", &[
         "jaato-types", "jaato-config", "jaato-loader", "jaato-log", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-worker",
     ], &[]),
-    row("jaato-instances", &[
+    allow("jaato-instances", &[
         "jaato-types", "jaato-catalog", "jaato-config", "jaato-loader", "jaato-log", "jaato-places",
         "jaato-process", "jaato-registry", "jaato-session", "jaato-worker",
     ], &[]),
-    row("jaato-environments", &[
+    allow("jaato-environments", &[
         "jaato-types", "jaato-config", "jaato-instances", "jaato-loader", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session", "jaato-terminals",
     ], ENGINE),
-    row("jaato-services", &[
+    allow("jaato-services", &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
         "jaato-google-auth", "jaato-http", "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session",
     ], ENGINE),
     // The crates that connect them, and the commands.
-    row("jaato-runtime", &[
+    allow("jaato-runtime", &[
         "jaato-types", "jaato-approval", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
         "jaato-http", "jaato-instances", "jaato-loader", "jaato-log", "jaato-model-facts", "jaato-objects", "jaato-places",
         "jaato-policy", "jaato-process", "jaato-registry", "jaato-services", "jaato-session",
         "jaato-sessions", "jaato-store", "jaato-terminals",
         "jaato-worker",
     ], &[]),
-    row("jaato-library", &["jaato-plugin-sdk", "jaato-process", "jaato-runtime", "jaato-worker"], &[
-        "jaato-plugin-sdk-environment", "jaato-plugin-testkit",
-    ]),
-    row("jaato", &[
+    allow("jaato-library", &[
+        "jaato-plugin-sdk", "jaato-process", "jaato-runtime", "jaato-worker",
+    ], &["jaato-plugin-sdk-environment", "jaato-plugin-testkit"]),
+    allow("jaato", &[
         "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
     ], &["jaato-types", "jaato-plugin-testkit", "jaato-sessions", "jaato-vendors"]),
-    row("xtask", &["jaato-template"], &[]),
-    row("xtask-measure", &["jaato-types", "jaato-sessions", "xtask"], &[]),
+    allow("xtask", &["jaato-template"], &[]),
+    allow("xtask-measure", &["jaato-types", "jaato-sessions", "xtask"], &[]),
 ];
 
 /// The row of all plugins. A new plugin needs no line here.
-const PLUGIN: AllowedDependencies = row(
+const PLUGIN: AllowedDependencies = allow(
     "a plugin",
     &[
         "front-matter",
@@ -130,7 +132,7 @@ const FENCED: &[(&str, &[&str])] = &[
 ];
 
 /// Compares the members' direct dependencies with the table.
-pub fn check(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
+pub fn check_dependencies(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     packages.iter().flat_map(|package| check_package(package, packages)).collect()
 }
 
@@ -149,7 +151,7 @@ pub fn find_unused_rows(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
         for name in code.chain(tests) {
             let what = format!("`{}` may use `{name}` and does not", row.package);
             let remedy = "take it out of the table in `xtask/src/tidy/dependencies.rs`";
-            findings.push(TidyFinding::error(
+            findings.push(TidyFinding::error_finding(
                 format!("{}/Cargo.toml", package.folder),
                 0,
                 what,
@@ -162,39 +164,39 @@ pub fn find_unused_rows(packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
 
 fn check_package(package: &WorkspacePackage, packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
     let path = format!("{}/Cargo.toml", package.folder);
-    let Some(row) = row_of(package) else {
+    let Some(row) = find_row(package) else {
         let what = format!("`{}` is not in the dependency table", package.name);
         let remedy = "say in `xtask/src/tidy/dependencies.rs` what it may use";
-        return vec![TidyFinding::error(path, 0, what, remedy)];
+        return vec![TidyFinding::error_finding(path, 0, what, remedy)];
     };
     let mut findings = Vec::new();
     for dependency in &package.dependencies {
         let is_ours = packages.iter().any(|other| other.name == dependency.name);
         // Tests may use their own package with another feature. Cargo allows that only for tests.
         let is_itself = dependency.name == package.name;
-        if is_ours && !is_itself && !may_use(row, dependency) {
+        if is_ours && !is_itself && !is_allowed(row, dependency) {
             let what = format!("`{}` may not use `{}`", package.name, dependency.name);
             let remedy = "go through what it may use (`xtask/src/tidy/dependencies.rs`)";
-            findings.push(TidyFinding::error(&path, 0, what, remedy));
+            findings.push(TidyFinding::error_finding(&path, 0, what, remedy));
         }
         let fence = FENCED.iter().find(|(name, _)| *name == dependency.name);
         if let Some((name, _)) = fence.filter(|(_, who)| !who.contains(&package.name.as_str())) {
             let what = format!("`{}` may not name `{name}`", package.name);
             let remedy = "the boundary hides that crate; use what it gives instead";
-            findings.push(TidyFinding::error(&path, 0, what, remedy));
+            findings.push(TidyFinding::error_finding(&path, 0, what, remedy));
         }
     }
     findings
 }
 
-fn row_of(package: &WorkspacePackage) -> Option<&'static AllowedDependencies> {
+fn find_row(package: &WorkspacePackage) -> Option<&'static AllowedDependencies> {
     if package.folder.starts_with("plugins/") {
         return Some(&PLUGIN);
     }
     TABLE.iter().find(|row| row.package == package.name)
 }
 
-fn may_use(row: &AllowedDependencies, dependency: &PackageDependency) -> bool {
+fn is_allowed(row: &AllowedDependencies, dependency: &PackageDependency) -> bool {
     let name = dependency.name.as_str();
     row.uses.contains(&name)
         || (dependency.kind != DependencyKind::Normal && row.tests_use.contains(&name))
@@ -203,9 +205,13 @@ fn may_use(row: &AllowedDependencies, dependency: &PackageDependency) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::lines;
+    use crate::tidy::tests::format_findings;
 
-    fn package(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> WorkspacePackage {
+    fn workspace_package(
+        name: &str,
+        folder: &str,
+        uses: &[(&str, DependencyKind)],
+    ) -> WorkspacePackage {
         WorkspacePackage {
             name: name.into(),
             folder: folder.into(),
@@ -227,11 +233,11 @@ mod tests {
         let mut packages: Vec<WorkspacePackage> = TABLE
             .iter()
             .filter(|row| row.package != name)
-            .map(|row| package(row.package, "host/x", &[]))
+            .map(|row| workspace_package(row.package, "host/x", &[]))
             .collect();
-        packages.push(package("tool-other", "plugins/tool-other", &[]));
-        packages.push(package(name, folder, uses));
-        lines(&check(&packages))
+        packages.push(workspace_package("tool-other", "plugins/tool-other", &[]));
+        packages.push(workspace_package(name, folder, uses));
+        format_findings(&check_dependencies(&packages))
     }
 
     #[track_caller]
@@ -275,7 +281,8 @@ mod tests {
 
     #[test]
     fn unused_allowed_dependency_is_found() {
-        let uses = |kind| [package("jaato-assets", "host/assets", &[("jaato-types", kind)])];
+        let uses =
+            |kind| [workspace_package("jaato-assets", "host/assets", &[("jaato-types", kind)])];
         let about = |name: &str| {
             format!(
                 "host/assets/Cargo.toml: `jaato-assets` may use `{name}` and does not, \
@@ -283,9 +290,9 @@ mod tests {
             )
         };
         let others = [about("jaato-http"), about("jaato-places")];
-        assert_eq!(lines(&find_unused_rows(&uses(DependencyKind::Normal))), others);
+        assert_eq!(format_findings(&find_unused_rows(&uses(DependencyKind::Normal))), others);
         let all = [&[about("jaato-types")], &others[..]].concat();
-        assert_eq!(lines(&find_unused_rows(&uses(DependencyKind::Dev))), all);
+        assert_eq!(format_findings(&find_unused_rows(&uses(DependencyKind::Dev))), all);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::TidyFinding;
-use super::rust_source::{RustSource, group_content, is_sign, word};
+use super::rust_source::{RustSource, group_content, is_sign, token_word};
 
 /// The words that create a folder.
 const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir", "mkdirat"];
@@ -14,22 +14,22 @@ const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir",
 const FREE: &[&str] = &["host/places/", "host/template/"];
 
 /// Finds folders that other code of the host creates. Tests may create any folders.
-pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
+pub fn check_folders(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| is_of_the_host(&source.path)) {
+    for source in sources.iter().filter(|source| is_host_source(&source.path)) {
         let mut lines = Vec::new();
         collect_folder_lines(source.tokens.clone(), &mut lines);
         for line in lines {
             let what = "a folder is made";
             let remedy = "use `jaato_places::make_own_folder`, which makes it private and checks who can \
                           write there";
-            findings.push(TidyFinding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error_finding(&source.path, line, what, remedy));
         }
     }
     findings
 }
 
-fn is_of_the_host(path: &str) -> bool {
+fn is_host_source(path: &str) -> bool {
     let is_test =
         path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/examples/");
     path.starts_with("host/") && !is_test && !FREE.iter().any(|place| path.starts_with(place))
@@ -45,7 +45,7 @@ fn collect_folder_lines(tokens: TokenStream, lines: &mut Vec<usize>) {
                 is_for_tests = false;
             }
             TokenTree::Group(group) => {
-                is_for_tests |= is_sign(before.as_ref(), '#') && names_tests(group.stream());
+                is_for_tests |= is_sign(before.as_ref(), '#') && is_cfg_test(group.stream());
                 collect_folder_lines(group.stream(), lines);
             }
             TokenTree::Ident(name) if MAKERS.contains(&name.to_string().as_str()) => {
@@ -59,24 +59,24 @@ fn collect_folder_lines(tokens: TokenStream, lines: &mut Vec<usize>) {
 }
 
 /// Returns true if an attribute is `cfg(test)`.
-fn names_tests(attribute: TokenStream) -> bool {
+fn is_cfg_test(attribute: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = attribute.into_iter().collect();
     let condition = group_content(tokens.get(1), Delimiter::Parenthesis);
-    word(tokens.first()).is_some_and(|word| word == "cfg")
+    token_word(tokens.first()).is_some_and(|word| word == "cfg")
         && condition.is_some_and(|condition| condition.to_string() == "test")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{lines, source};
+    use crate::tidy::tests::{format_findings, rust_source};
 
     const CODE: &str = "use std::fs::DirBuilder;\n\
         fn a() {\n    std::fs::create_dir_all(\"a\").ok();\n}\n\
         #[cfg(test)]\nmod tests {\n    fn b() { std::fs::create_dir(\"b\").ok(); }\n}\n";
 
     fn finding_lines(path: &str) -> Vec<String> {
-        lines(&check(&[source(path, CODE)]))
+        format_findings(&check_folders(&[rust_source(path, CODE)]))
     }
 
     #[test]
@@ -106,6 +106,6 @@ mod tests {
     #[test]
     fn code_after_a_test_module_is_checked() {
         let text = "#[cfg(test)]\nmod tests;\nfn a() { create_dir(\"a\") }\n";
-        assert_eq!(check(&[source("host/a.rs", text)]).len(), 1);
+        assert_eq!(check_folders(&[rust_source("host/a.rs", text)]).len(), 1);
     }
 }

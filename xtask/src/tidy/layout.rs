@@ -35,30 +35,35 @@ const LINES_MAX: usize = 800;
 const COLUMNS_MAX: usize = 100;
 
 /// Finds files with a wrong place, a bad name, too many lines, or a missing first line.
-pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
-    let mut findings = top_level(files);
-    findings.extend(bad_names(files));
+pub fn check_layout(files: &[TextFile]) -> Vec<TidyFinding> {
+    let mut findings = check_top_level(files);
+    findings.extend(check_file_names(files));
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         findings.extend(check_length(file));
-        findings.extend(first_line(file));
+        findings.extend(check_first_line(file));
         findings.extend(check_columns(file));
     }
     findings
 }
 
-fn top_level(files: &[TextFile]) -> Vec<TidyFinding> {
+fn check_top_level(files: &[TextFile]) -> Vec<TidyFinding> {
     let tops: BTreeSet<&str> =
         files.iter().filter_map(|file| file.path.split('/').next()).collect();
     tops.into_iter()
         .filter(|top| !top.starts_with('.') && !TOP.contains(top))
         .map(|top| {
             let what = "it is not for the top level";
-            TidyFinding::error(top, 0, what, "put it into the folder whose job it is part of")
+            TidyFinding::error_finding(
+                top,
+                0,
+                what,
+                "put it into the folder whose job it is part of",
+            )
         })
         .collect()
 }
 
-fn bad_names(files: &[TextFile]) -> Vec<TidyFinding> {
+fn check_file_names(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for file in files {
@@ -68,7 +73,12 @@ fn bad_names(files: &[TextFile]) -> Vec<TidyFinding> {
             let stem = part.split('.').next().unwrap_or(part);
             if EMPTY_NAMES.contains(&stem) && seen.insert(path.clone()) {
                 let what = format!("the name `{stem}` does not tell the job");
-                findings.push(TidyFinding::error(&path, 0, what, "name it for what it does"));
+                findings.push(TidyFinding::error_finding(
+                    &path,
+                    0,
+                    what,
+                    "name it for what it does",
+                ));
             }
             path.push('/');
         }
@@ -81,11 +91,11 @@ fn check_length(file: &TextFile) -> Option<TidyFinding> {
     let what = format!("it has {count} lines");
     if count > LINES_MAX {
         let remedy = format!("split it by its jobs ({LINES_MAX} lines at most)");
-        return Some(TidyFinding::error(&file.path, 0, what, remedy));
+        return Some(TidyFinding::error_finding(&file.path, 0, what, remedy));
     }
     (count > LINES_WARN).then(|| TidyFinding {
         weight: FindingSeverity::Warning,
-        ..TidyFinding::error(&file.path, 0, what, "think of splitting it")
+        ..TidyFinding::error_finding(&file.path, 0, what, "think of splitting it")
     })
 }
 
@@ -98,28 +108,29 @@ fn check_columns(file: &TextFile) -> Vec<TidyFinding> {
             let count = line.chars().count();
             let what = format!("the comment has {count} columns");
             let remedy = format!("break it ({COLUMNS_MAX} columns at most)");
-            (count > COLUMNS_MAX).then(|| TidyFinding::error(&file.path, at + 1, what, remedy))
+            (count > COLUMNS_MAX)
+                .then(|| TidyFinding::error_finding(&file.path, at + 1, what, remedy))
         })
         .collect()
 }
 
 /// Checks that the first line describes the file. Only attributes of the whole file may precede it.
-fn first_line(file: &TextFile) -> Option<TidyFinding> {
+fn check_first_line(file: &TextFile) -> Option<TidyFinding> {
     let first = file.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
     if first.is_some_and(|line| line.starts_with("//! ")) {
         return None;
     }
     let remedy = "begin it with one line `//! …`";
-    Some(TidyFinding::error(&file.path, 1, "it does not say what it is for", remedy))
+    Some(TidyFinding::error_finding(&file.path, 1, "it does not say what it is for", remedy))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{file, lines};
+    use crate::tidy::tests::{format_findings, text_file};
 
     fn finding_lines(path: &str, text: &str) -> Vec<String> {
-        lines(&check(&[file(path, text)]))
+        format_findings(&check_layout(&[text_file(path, text)]))
     }
 
     #[test]
@@ -136,12 +147,12 @@ mod tests {
     #[test]
     fn meaningless_names_of_files_and_folders_are_found_once() {
         let files = [
-            file("host/src/utils.rs", "//! A.\n"),
-            file("host/tests/common/mod.rs", "//! A.\n"),
-            file("host/tests/common/b.rs", "//! A.\n"),
-            file("host/src/commons.rs", "//! A.\n"),
+            text_file("host/src/utils.rs", "//! A.\n"),
+            text_file("host/tests/common/mod.rs", "//! A.\n"),
+            text_file("host/tests/common/b.rs", "//! A.\n"),
+            text_file("host/src/commons.rs", "//! A.\n"),
         ];
-        let found = lines(&check(&files));
+        let found = format_findings(&check_layout(&files));
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("host/src/utils.rs: the name `utils`"));
         assert!(found[1].starts_with("host/tests/common: the name `common`"));

@@ -6,24 +6,24 @@ use super::{BEING_REPLACED, TextFile, TidyFinding};
 const PHRASES: &str = include_str!("phrases.txt");
 
 /// Finds the phrases in comments that have a line of their own.
-pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
+pub fn check_phrases(files: &[TextFile]) -> Vec<TidyFinding> {
     let is_checked = |file: &&TextFile| {
         file.path.ends_with(".rs")
             && !file.path.contains("/fixtures/")
             && !BEING_REPLACED.iter().any(|start| file.path.starts_with(start))
     };
-    files.iter().filter(is_checked).flat_map(find_in_file).collect()
+    files.iter().filter(is_checked).flat_map(find_phrases).collect()
 }
 
-fn find_in_file(file: &TextFile) -> Vec<TidyFinding> {
+fn find_phrases(file: &TextFile) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (at, line) in file.text.lines().enumerate() {
         let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
         let comment = comment.to_lowercase();
         for (phrase, better) in PHRASES.lines().filter_map(|line| line.split_once(" = ")) {
-            if has_words(&comment, phrase) {
+            if contains_whole_words(&comment, phrase) {
                 let what = format!("the comment says `{phrase}`");
-                findings.push(TidyFinding::error(
+                findings.push(TidyFinding::error_finding(
                     &file.path,
                     at + 1,
                     what,
@@ -36,7 +36,7 @@ fn find_in_file(file: &TextFile) -> Vec<TidyFinding> {
 }
 
 /// Returns true if the text contains the words, and not only as a part of longer words.
-fn has_words(text: &str, words: &str) -> bool {
+fn contains_whole_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + words.len()..]);
         let is_part = |c: char| c.is_alphanumeric() || c == '-';
@@ -47,18 +47,22 @@ fn has_words(text: &str, words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{file, lines};
+    use crate::tidy::tests::{format_findings, text_file};
 
     #[test]
     fn every_phrase_is_found_in_a_comment_and_only_there() {
         assert!(PHRASES.lines().all(|line| line.contains(" = ")));
         for (phrase, better) in PHRASES.lines().filter_map(|line| line.split_once(" = ")) {
-            let text = |line: &str| file("host/a.rs", &format!("//! A.\n    {line}\n"));
-            let found = lines(&check(&[text(&format!("/// But {phrase}, so."))]));
+            let text = |line: &str| text_file("host/a.rs", &format!("//! A.\n    {line}\n"));
+            let found = format_findings(&check_phrases(&[text(&format!("/// But {phrase}, so."))]));
             let expected = format!("host/a.rs:2: the comment says `{phrase}`, write: {better}");
             assert_eq!(found, [expected]);
             for fine in [format!("let a = \"{phrase}\";"), format!("// x{phrase}")] {
-                assert_eq!(lines(&check(&[text(&fine)])), Vec::<String>::new(), "{fine}");
+                assert_eq!(
+                    format_findings(&check_phrases(&[text(&fine)])),
+                    Vec::<String>::new(),
+                    "{fine}"
+                );
             }
         }
     }
@@ -66,7 +70,10 @@ mod tests {
     #[test]
     fn code_being_replaced_is_not_checked() {
         let files =
-            BEING_REPLACED.iter().map(|folder| file(&format!("{folder}a.rs"), "// nobody\n"));
-        assert_eq!(lines(&check(&files.collect::<Vec<_>>())), Vec::<String>::new());
+            BEING_REPLACED.iter().map(|folder| text_file(&format!("{folder}a.rs"), "// nobody\n"));
+        assert_eq!(
+            format_findings(&check_phrases(&files.collect::<Vec<_>>())),
+            Vec::<String>::new()
+        );
     }
 }

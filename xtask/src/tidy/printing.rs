@@ -5,7 +5,7 @@
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::TidyFinding;
-use super::rust_source::{RustSource, group_content, is_sign, word};
+use super::rust_source::{RustSource, group_content, is_sign, token_word};
 
 /// The only module that may print.
 const WRITER: &str = "host/src/terminal/";
@@ -26,21 +26,21 @@ const STREAMS: &[&str] = &["stdout", "stderr"];
 const DRAWERS: &[&str] = &["Term", "ProgressBar", "MultiProgress", "ProgressDrawTarget"];
 
 /// Finds code that prints elsewhere.
-pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
+pub fn check_printing(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| is_checked(&source.path)) {
+    for source in sources.iter().filter(|source| is_checked_path(&source.path)) {
         let mut found = Vec::new();
         collect_prints(source.tokens.clone(), &mut found);
         for (line, what) in found {
             let what = format!("`{what}` writes past the one place that does");
             let remedy = "print through `crate::terminal` or `crate::report`";
-            findings.push(TidyFinding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error_finding(&source.path, line, what, remedy));
         }
     }
     findings
 }
 
-fn is_checked(path: &str) -> bool {
+fn is_checked_path(path: &str) -> bool {
     let is_host = path.starts_with("host/") && path.contains("/src/");
     is_host && !path.starts_with(WRITER) && !CHILDREN.contains(&path)
 }
@@ -55,9 +55,9 @@ fn collect_prints(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
                 let (before, after) =
                     (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at + 1));
                 // Checking whether a stream is a terminal writes nothing.
-                let asks = word(tokens.get(at + 3)).is_some_and(|word| word == "is_terminal");
+                let asks = token_word(tokens.get(at + 3)).is_some_and(|word| word == "is_terminal");
                 let is_call = group_content(after, Delimiter::Parenthesis).is_some() && !asks;
-                let is_declared = word(before).is_some_and(|word| word == "fn");
+                let is_declared = token_word(before).is_some_and(|word| word == "fn");
                 let prints = MACROS.contains(&text.as_str()) && is_sign(after, '!')
                     || STREAMS.contains(&text.as_str())
                         && is_call
@@ -76,18 +76,18 @@ fn collect_prints(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{lines, source};
+    use crate::tidy::tests::{format_findings, rust_source};
 
     #[track_caller]
     fn count_findings(path: &str, code: &str) -> usize {
-        lines(&check(&[source(path, code)])).len()
+        format_findings(&check_printing(&[rust_source(path, code)])).len()
     }
 
     #[test]
     fn printing_outside_the_terminal_module_is_found() {
         let code = "fn a() {\n    println!(\"a\");\n    io::stderr().write_all(b);\n}\n";
         assert_eq!(
-            lines(&check(&[source("host/src/run.rs", code)])),
+            format_findings(&check_printing(&[rust_source("host/src/run.rs", code)])),
             [(2, "println"), (3, "stderr")].map(|(line, what)| format!(
                 "host/src/run.rs:{line}: `{what}` writes past the one place that does, \
                  print through `crate::terminal` or `crate::report`"

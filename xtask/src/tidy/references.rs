@@ -10,22 +10,22 @@ use super::{TextFile, TidyFinding};
 const ROOTS: &[&str] = &["host/", "plugin-api/", "plugins/", "xtask/", "docs/"];
 
 /// Finds references to missing files and functions.
-pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
+pub fn check_references(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     // The changelog describes the past and is not updated.
     let is_read = |file: &&TextFile| file.path.ends_with(".md") && file.path != "CHANGELOG.md";
     for document in files.iter().filter(is_read) {
         for (at, line) in document.text.lines().enumerate() {
-            for what in broken_references(line, files) {
+            for what in find_broken_references(line, files) {
                 let remedy = "name what is there, or take the reference out";
-                findings.push(TidyFinding::error(&document.path, at + 1, what, remedy));
+                findings.push(TidyFinding::error_finding(&document.path, at + 1, what, remedy));
             }
         }
     }
     findings
 }
 
-fn broken_references(line: &str, files: &[TextFile]) -> Vec<String> {
+fn find_broken_references(line: &str, files: &[TextFile]) -> Vec<String> {
     let (mut found, mut named) = (Vec::new(), None);
     for code in line.split('`').skip(1).step_by(2) {
         let (path, function) = code.split_once("::").unwrap_or((code, ""));
@@ -38,7 +38,7 @@ fn broken_references(line: &str, files: &[TextFile]) -> Vec<String> {
                 }
                 Some(_) => {}
             }
-        } else if is_sentence(code)
+        } else if is_test_name(code)
             && let Some(file) = named
             && !has_function(file, code)
         {
@@ -49,7 +49,7 @@ fn broken_references(line: &str, files: &[TextFile]) -> Vec<String> {
 }
 
 /// Returns true for the name of a test: at least four words of lower-case letters.
-fn is_sentence(code: &str) -> bool {
+fn is_test_name(code: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     code.chars().all(is_letter) && code.matches('_').count() >= 3
 }
@@ -64,14 +64,16 @@ fn has_function(file: &TextFile, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{file, lines};
+    use crate::tidy::tests::{format_findings, text_file};
 
     #[track_caller]
     fn check_line(line: &str, expected: &[&str]) {
-        let source =
-            file("host/a/src/b.rs", "#[test]\nfn one_is_not_two_here() {}\nfn generic<T>() {}\n");
-        let document = file("docs/architecture.md", line);
-        assert_eq!(lines(&check(&[source, document])), expected);
+        let source = text_file(
+            "host/a/src/b.rs",
+            "#[test]\nfn one_is_not_two_here() {}\nfn generic<T>() {}\n",
+        );
+        let document = text_file("docs/architecture.md", line);
+        assert_eq!(format_findings(&check_references(&[source, document])), expected);
     }
 
     #[test]
@@ -105,7 +107,7 @@ mod tests {
             &["docs/architecture.md:1: `host/a/src/b.rs` has no function `one_is_not`, \
              name what is there, or take the reference out"],
         );
-        let changelog = file("CHANGELOG.md", "`host/gone.rs::at_that_time`");
-        assert_eq!(check(&[changelog]), []);
+        let changelog = text_file("CHANGELOG.md", "`host/gone.rs::at_that_time`");
+        assert_eq!(check_references(&[changelog]), []);
     }
 }

@@ -20,7 +20,12 @@ impl RustSource {
             Err(error) => {
                 let line = proc_macro2::LexError::span(&error).start().line;
                 let what = format!("it cannot be read as Rust ({error})");
-                Err(TidyFinding::error(&file.path, line, what, "mend it or give it another ending"))
+                Err(TidyFinding::error_finding(
+                    &file.path,
+                    line,
+                    what,
+                    "mend it or give it another ending",
+                ))
             }
         }
     }
@@ -49,7 +54,7 @@ fn collect_words(tokens: TokenStream, words: &[&str], found: &mut Vec<(usize, St
 }
 
 /// Returns the token's word, if it is one.
-pub fn word(token: Option<&TokenTree>) -> Option<String> {
+pub fn token_word(token: Option<&TokenTree>) -> Option<String> {
     match token {
         Some(TokenTree::Ident(word)) => Some(word.to_string()),
         _ => None,
@@ -71,12 +76,12 @@ pub fn group_content(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use crate::tidy::tests::source;
+    use crate::tidy::tests::rust_source;
 
     #[test]
     fn words_in_comments_and_strings_are_not_code() {
         let text = "//! unsafe\n/// unsafe\nfn a() { let _ = \"unsafe\"; /* unsafe */ }\n\
                     fn b() {\n    (unsafe { c() });\n}\n";
-        assert_eq!(source("a.rs", text).lines_with(&["unsafe"]), [(5, "unsafe".to_owned())]);
+        assert_eq!(rust_source("a.rs", text).lines_with(&["unsafe"]), [(5, "unsafe".to_owned())]);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::rust_source::{RustSource, group_content, word};
+use super::rust_source::{RustSource, group_content, token_word};
 use super::{BEING_REPLACED, TidyFinding};
 
 /// The word and its replacements, see `docs/terminology.md`.
@@ -27,17 +27,17 @@ struct TypeDefinition<'a> {
 
 impl TypeDefinition<'_> {
     fn to_finding(&self, what: String, remedy: &str) -> TidyFinding {
-        TidyFinding::error(self.path, self.line, what, remedy)
+        TidyFinding::error_finding(self.path, self.line, what, remedy)
     }
 }
 
 /// Finds definitions of types and traits whose names are ambiguous or not unique.
-pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
+pub fn check_type_names(sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut all = Vec::new();
     let mut findings = Vec::new();
     for source in sources {
         let mut found = Vec::new();
-        definitions(source.tokens.clone(), true, &mut found);
+        collect_definitions(source.tokens.clone(), true, &mut found);
         let definition = |(name, line)| TypeDefinition { name, path: &source.path, line };
         for definition in found.into_iter().map(definition) {
             if definition.name == AMBIGUOUS {
@@ -47,12 +47,12 @@ pub fn check(sources: &[RustSource]) -> Vec<TidyFinding> {
             all.push(definition);
         }
     }
-    findings.extend(repeated_names(&all));
+    findings.extend(find_repeated_names(&all));
     findings
 }
 
 /// Finds names that occur twice in a crate or too often in the workspace.
-fn repeated_names(all: &[TypeDefinition<'_>]) -> Vec<TidyFinding> {
+fn find_repeated_names(all: &[TypeDefinition<'_>]) -> Vec<TidyFinding> {
     let mut by_name: BTreeMap<&str, Vec<(&str, &TypeDefinition<'_>)>> = BTreeMap::new();
     for definition in all.iter().filter(|definition| !USUAL.contains(&&*definition.name)) {
         let is_replaced = BEING_REPLACED.iter().any(|start| definition.path.starts_with(start));
@@ -78,24 +78,24 @@ fn repeated_names(all: &[TypeDefinition<'_>]) -> Vec<TidyFinding> {
 
 /// Collects the names and lines of definitions outside of tests. An associated type is not a
 /// definition, so `type` counts only directly in a module.
-fn definitions(tokens: TokenStream, is_module: bool, found: &mut Vec<(String, usize)>) {
+fn collect_definitions(tokens: TokenStream, is_module: bool, found: &mut Vec<(String, usize)>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let before = |at: usize, back: usize| at.checked_sub(back).and_then(|at| tokens.get(at));
     for (at, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(group) = token {
-            let is_module = word(before(at, 2)).as_deref() == Some("mod");
+            let is_module = token_word(before(at, 2)).as_deref() == Some("mod");
             let attribute = group_content(before(at, 3), Delimiter::Bracket);
             let is_test = attribute.is_some_and(|text| text.to_string() == "cfg (test)");
             if !(is_module && is_test) {
-                definitions(group.stream(), is_module, found);
+                collect_definitions(group.stream(), is_module, found);
             }
         }
-        let defines = match word(Some(token)).as_deref() {
+        let defines = match token_word(Some(token)).as_deref() {
             Some("struct" | "enum" | "trait" | "union") => true,
             Some("type") => is_module,
             _ => false,
         };
-        if let Some(name) = word(tokens.get(at + 1)).filter(|_| defines) {
+        if let Some(name) = token_word(tokens.get(at + 1)).filter(|_| defines) {
             found.push((name, token.span().start().line));
         }
     }
@@ -104,11 +104,13 @@ fn definitions(tokens: TokenStream, is_module: bool, found: &mut Vec<(String, us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{lines, source};
+    use crate::tidy::tests::{format_findings, rust_source};
 
     #[test]
     fn bare_environment_is_refused() {
-        let found = |text: &str| lines(&check(&[source("host/a/src/b.rs", text)]));
+        let found = |text: &str| {
+            format_findings(&check_type_names(&[rust_source("host/a/src/b.rs", text)]))
+        };
         assert_eq!(
             found("mod a {\n    pub struct Environment;\n}\n"),
             ["host/a/src/b.rs:2: a type is called `Environment`, \
@@ -124,8 +126,9 @@ mod tests {
     #[test]
     fn name_is_refused_twice_in_a_crate_and_four_times_in_the_workspace() {
         let found = |files: &[(&str, &str)]| {
-            let sources: Vec<_> = files.iter().map(|(path, text)| source(path, text)).collect();
-            lines(&check(&sources))
+            let sources: Vec<_> =
+                files.iter().map(|(path, text)| rust_source(path, text)).collect();
+            format_findings(&check_type_names(&sources))
         };
         let twice = [("a/src/b.rs", "enum Entry {}\n"), ("a/src/c.rs", "\ntype Entry = u8;\n")];
         let remedy = "add what it is about to its name";

@@ -15,38 +15,49 @@ const FREE: &[&str] =
 const PLATFORM: &str = "platform.rs";
 
 /// Finds `unsafe` in wrong places, and crates with more than one allowed place.
-pub fn check(sources: &[RustSource], packages: &[WorkspacePackage]) -> Vec<TidyFinding> {
+pub fn check_unsafe_places(
+    sources: &[RustSource],
+    packages: &[WorkspacePackage],
+) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut platforms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for source in sources.iter().filter(|source| !is_exempt(&source.path)) {
+    for source in sources.iter().filter(|source| !is_exempt_path(&source.path)) {
         let lines = source.lines_with(&["unsafe"]);
         if source.path.rsplit('/').next() == Some(PLATFORM) {
             if !lines.is_empty() {
-                platforms.entry(folder_of(&source.path, packages)).or_default().push(&source.path);
+                platforms
+                    .entry(package_folder(&source.path, packages))
+                    .or_default()
+                    .push(&source.path);
             }
             continue;
         }
         for (line, _) in lines {
             let what = "`unsafe` is not for this place";
             let remedy = "use a crate that hides it, or move it to the crate's `platform.rs`";
-            findings.push(TidyFinding::error(&source.path, line, what, remedy));
+            findings.push(TidyFinding::error_finding(&source.path, line, what, remedy));
         }
     }
     for paths in platforms.values().filter(|paths| paths.len() > 1) {
         for path in &paths[1..] {
             let what = format!("a second module with `unsafe`, after `{}`", paths[0]);
-            findings.push(TidyFinding::error(*path, 0, what, "a crate has one: put them together"));
+            findings.push(TidyFinding::error_finding(
+                *path,
+                0,
+                what,
+                "a crate has one: put them together",
+            ));
         }
     }
     findings
 }
 
-fn is_exempt(path: &str) -> bool {
+fn is_exempt_path(path: &str) -> bool {
     FREE.iter().any(|place| path.starts_with(place))
 }
 
 /// Returns the innermost package that contains a file.
-fn folder_of<'a>(path: &str, packages: &'a [WorkspacePackage]) -> &'a str {
+fn package_folder<'a>(path: &str, packages: &'a [WorkspacePackage]) -> &'a str {
     let holds = |package: &&WorkspacePackage| {
         path.strip_prefix(&package.folder).is_some_and(|rest| rest.starts_with('/'))
     };
@@ -57,11 +68,11 @@ fn folder_of<'a>(path: &str, packages: &'a [WorkspacePackage]) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{lines, source};
+    use crate::tidy::tests::{format_findings, rust_source};
 
     const CODE: &str = "fn a() {\n    unsafe { b() }\n}\n";
 
-    fn package(folder: &str) -> WorkspacePackage {
+    fn workspace_package(folder: &str) -> WorkspacePackage {
         WorkspacePackage {
             name: folder.replace('/', "-"),
             folder: folder.into(),
@@ -70,8 +81,15 @@ mod tests {
     }
 
     fn finding_lines(paths: &[&str]) -> Vec<String> {
-        let sources: Vec<RustSource> = paths.iter().map(|path| source(path, CODE)).collect();
-        lines(&check(&sources, &[package("host"), package("host/process"), package("host/http")]))
+        let sources: Vec<RustSource> = paths.iter().map(|path| rust_source(path, CODE)).collect();
+        format_findings(&check_unsafe_places(
+            &sources,
+            &[
+                workspace_package("host"),
+                workspace_package("host/process"),
+                workspace_package("host/http"),
+            ],
+        ))
     }
 
     #[test]

@@ -16,18 +16,23 @@ const MACHINE_PATHS: &[&str] = &[
 ];
 
 /// Finds both kinds of text, with their lines.
-pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
+pub fn check_wording(files: &[TextFile]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for file in files {
         for (at, line) in file.text.lines().enumerate() {
-            for promise in PROMISES.iter().filter(|promise| is_promise(line, promise)) {
+            for promise in PROMISES.iter().filter(|promise| is_unnumbered_mark(line, promise)) {
                 let what = format!("a `{promise}` without an issue");
                 let remedy = format!("do it, or write `{promise}(#12)` with the issue's number");
-                findings.push(TidyFinding::error(&file.path, at + 1, what, remedy));
+                findings.push(TidyFinding::error_finding(&file.path, at + 1, what, remedy));
             }
-            for path in MACHINE_PATHS.iter().filter(|path| names_path(line, path)) {
+            for path in MACHINE_PATHS.iter().filter(|path| is_path_mention(line, path)) {
                 let what = format!("`{path}` is a path of one machine");
-                findings.push(TidyFinding::error(&file.path, at + 1, what, "name no such place"));
+                findings.push(TidyFinding::error_finding(
+                    &file.path,
+                    at + 1,
+                    what,
+                    "name no such place",
+                ));
             }
         }
     }
@@ -35,37 +40,37 @@ pub fn check(files: &[TextFile]) -> Vec<TidyFinding> {
 }
 
 /// Returns true if the mark is a separate word without an issue number after it.
-fn is_promise(line: &str, mark: &str) -> bool {
-    occurrences(line, mark).any(|at| {
+fn is_unnumbered_mark(line: &str, mark: &str) -> bool {
+    part_positions(line, mark).any(|at| {
         let (before, after) = (&line[..at], &line[at + mark.len()..]);
         let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        !before.ends_with(is_part) && !after.starts_with(is_part) && !has_issue(after)
+        !before.ends_with(is_part) && !after.starts_with(is_part) && !has_issue_number(after)
     })
 }
 
-fn has_issue(after: &str) -> bool {
+fn has_issue_number(after: &str) -> bool {
     let digits = after.strip_prefix("(#").and_then(|rest| rest.split_once(')'));
     digits
         .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Returns true if the path starts here, and is not the end of a longer path or an address.
-fn names_path(line: &str, path: &str) -> bool {
-    occurrences(line, path)
+fn is_path_mention(line: &str, path: &str) -> bool {
+    part_positions(line, path)
         .any(|at| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-)}".contains(c)))
 }
 
-fn occurrences<'a>(line: &'a str, part: &'a str) -> impl Iterator<Item = usize> + 'a {
+fn part_positions<'a>(line: &'a str, part: &'a str) -> impl Iterator<Item = usize> + 'a {
     line.match_indices(part).map(|(at, _)| at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tests::{file, lines};
+    use crate::tidy::tests::{format_findings, text_file};
 
     fn finding_lines(text: &str) -> Vec<String> {
-        lines(&check(&[file("docs/a.md", text)]))
+        format_findings(&check_wording(&[text_file("docs/a.md", text)]))
     }
 
     #[test]

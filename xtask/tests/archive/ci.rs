@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::installed::{installed, said, text, triple};
+use super::installed::{installed_archive, printed_text, successful_stdout, target_triple};
 use super::skip::skip;
 
 /// Returns the commands of the steps in order, without the steps' names.
-fn steps(file: &str) -> Vec<String> {
+fn workflow_steps(file: &str) -> Vec<String> {
     let mut steps: Vec<String> = Vec::new();
     let mut is_block = false;
     for line in file.lines() {
@@ -28,33 +28,34 @@ fn steps(file: &str) -> Vec<String> {
     steps
 }
 
-struct Runner<'a> {
+struct StepRunner<'a> {
     checkout: &'a Path,
     temp: &'a Path,
 }
 
-impl Runner<'_> {
+impl StepRunner<'_> {
     /// Runs a step like GitHub runs one without a shell setting.
-    fn run(&self, step: &str, archive: &str) -> Output {
+    fn run_step(&self, step: &str, archive: &str) -> Output {
         let mut bash = Command::new("bash");
         bash.args(["-e", "-c", step]).current_dir(self.checkout);
         bash.env("RUNNER_TEMP", self.temp).env("JAATO_ARCHIVE", archive).output().unwrap()
     }
 
     #[track_caller]
-    fn pass(&self, step: &str, archive: &str) -> String {
-        let output = self.run(step, archive);
-        assert!(output.status.success(), "{step}: {}", text(&output));
-        text(&output)
+    fn run_passing_step(&self, step: &str, archive: &str) -> String {
+        let output = self.run_step(step, archive);
+        assert!(output.status.success(), "{step}: {}", printed_text(&output));
+        printed_text(&output)
     }
 
     /// Returns the path at which cargo finds the sdk.
-    fn sdk(&self) -> String {
+    fn sdk_path(&self) -> String {
         let mut cargo = Command::new(env!("CARGO"));
         // Dependencies of other systems may never have been downloaded here.
         cargo.args(["metadata", "--offline", "--format-version", "1", "--filter-platform"]);
-        cargo.arg(triple()).current_dir(self.checkout);
-        let metadata: serde_json::Value = serde_json::from_str(&said(&mut cargo)).unwrap();
+        cargo.arg(target_triple()).current_dir(self.checkout);
+        let metadata: serde_json::Value =
+            serde_json::from_str(&successful_stdout(&mut cargo)).unwrap();
         let packages = metadata["packages"].as_array().unwrap();
         let sdk = packages.iter().find(|package| package["name"] == "jaato-plugin-sdk").unwrap();
         sdk["manifest_path"].as_str().unwrap().to_owned()
@@ -63,19 +64,20 @@ impl Runner<'_> {
 
 #[test]
 fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
-    let Some(installed) = installed() else { return };
+    let Some(installed) = installed_archive() else { return };
     if Command::new("curl").arg("--version").output().is_err() {
         skip("there is no `curl`, by which a runner gets the archive");
         return;
     }
-    let folder = installed.folder("ci");
+    let folder = installed.empty_folder("ci");
     let (checkout, temp) = (folder.join("tool-moon"), folder.join("a runner's"));
     fs::create_dir(&temp).unwrap();
-    let mut new = Command::new(installed.jaato());
+    let mut new = Command::new(installed.jaato_path());
     new.args(["plugin", "new", "tool-moon", "--path"]).arg(&checkout).env("HOME", &folder);
-    said(&mut new);
-    let steps = steps(&fs::read_to_string(checkout.join(".github/workflows/ci.yml")).unwrap());
-    let runner = Runner { checkout: &checkout, temp: &temp };
+    successful_stdout(&mut new);
+    let steps =
+        workflow_steps(&fs::read_to_string(checkout.join(".github/workflows/ci.yml")).unwrap());
+    let runner = StepRunner { checkout: &checkout, temp: &temp };
     let [sdk, rest @ .., check, layout] = &steps[..] else { panic!("{steps:?}") };
     // The guide's test covers the slow steps with such a crate.
     assert_eq!(
@@ -90,15 +92,15 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
         ]
     );
 
-    let unset = runner.run(sdk, "");
-    assert_eq!(unset.status.code(), Some(1), "{}", text(&unset));
-    assert!(text(&unset).contains("::error::the variable JAATO_ARCHIVE is not set"));
-    let away = runner.run(sdk, "file:///dev/null/sdk.tar.gz");
-    assert!(!away.status.success(), "{}", text(&away));
+    let unset = runner.run_step(sdk, "");
+    assert_eq!(unset.status.code(), Some(1), "{}", printed_text(&unset));
+    assert!(printed_text(&unset).contains("::error::the variable JAATO_ARCHIVE is not set"));
+    let away = runner.run_step(sdk, "file:///dev/null/sdk.tar.gz");
+    assert!(!away.status.success(), "{}", printed_text(&away));
     fs::remove_dir_all(temp.join("jaato")).unwrap();
-    runner.pass(sdk, &format!("file://{}", installed.archive().display()));
+    runner.run_passing_step(sdk, &format!("file://{}", installed.archive_path().display()));
     assert_eq!(
-        Path::new(&runner.sdk()),
+        Path::new(&runner.sdk_path()),
         temp.join("jaato/share/jaato/sdk/plugin-api/sdk/Cargo.toml")
     );
 
@@ -106,11 +108,11 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
     let shipped = installed.top.join("lib/jaato/plugins/libtool_environment.so");
     fs::create_dir_all(checkout.join("target/release")).unwrap();
     fs::copy(shipped, checkout.join("target/release/libtool_moon.so")).unwrap();
-    let checked = runner.pass(check, "");
+    let checked = runner.run_passing_step(check, "");
     assert!(checked.contains("tool get_environment"), "{checked}");
-    runner.pass(layout, "");
+    runner.run_passing_step(layout, "");
     let laid_out = checkout.join("tool-moon");
-    assert!(laid_out.join("lib").join(triple()).join("libtool_moon.so").is_file());
+    assert!(laid_out.join("lib").join(target_triple()).join("libtool_moon.so").is_file());
     assert!(laid_out.join("README.md").is_file());
 
     // As the README describes it: a copy in the repository, and no variable.
@@ -120,9 +122,9 @@ fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
     fs::write(checkout.join("Cargo.toml"), copied).unwrap();
     fs::rename(from, checkout.join("jaato-sdk")).unwrap();
     fs::remove_dir_all(temp.join("jaato")).unwrap();
-    runner.pass(sdk, "");
-    assert_eq!(Path::new(&runner.sdk()), checkout.join("jaato-sdk/plugin-api/sdk/Cargo.toml"));
-    let without = runner.pass(check, "");
+    runner.run_passing_step(sdk, "");
+    assert_eq!(Path::new(&runner.sdk_path()), checkout.join("jaato-sdk/plugin-api/sdk/Cargo.toml"));
+    let without = runner.run_passing_step(check, "");
     assert!(without.contains("the file is not checked"), "{without}");
     let readme = fs::read_to_string(checkout.join("README.md")).unwrap();
     for part in ["sdk", "testkit"] {

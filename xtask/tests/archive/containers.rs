@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::image::{self, ANN, IMAGE, ROOT};
-use super::installed::{Installed, installed, target, text};
+use super::installed::{InstalledArchive, installed_archive, printed_text, target_folder};
 use super::skip::skip;
 
 /// A provider that reads the model's answers from a file.
@@ -28,8 +28,13 @@ const MAIN_JOB: &str = "
 
 /// Installs a package in a container like a user does, and runs the main job.
 #[track_caller]
-fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str) {
-    let Some(installed) = installed() else { return };
+fn check_package_in_container(
+    name: &str,
+    user: &str,
+    package: fn(&InstalledArchive) -> &Path,
+    install: &str,
+) {
+    let Some(installed) = installed_archive() else { return };
     let given = match copy_into_container(installed, name) {
         Ok(given) => given,
         Err(reason) => return skip(&reason),
@@ -45,7 +50,7 @@ fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str
     docker.arg(format!("{}:/given:ro", given.display())).arg(IMAGE);
     docker.args(["/bin/sh", "-ec", &format!("{install}\n{MAIN_JOB}")]);
     let output = docker.stdin(Stdio::null()).output().unwrap();
-    let printed = text(&output);
+    let printed = printed_text(&output);
     assert!(output.status.success(), "{name}: {printed}");
     let expected = format!("jaato {}\n", env!("CARGO_PKG_VERSION"));
     for part in [&expected, "\"stdout\": \"called\\n\"", "The answer is 42.\n"] {
@@ -55,13 +60,13 @@ fn check(name: &str, user: &str, package: fn(&Installed) -> &Path, install: &str
 
 /// The folder that the container sees: a provider, and its answers. Fails with the reason if the
 /// container is unavailable.
-fn copy_into_container(installed: &Installed, name: &str) -> Result<PathBuf, String> {
-    image::import(installed)?;
-    let provider = target().join("fixtures/debug").join(PROVIDER);
+fn copy_into_container(installed: &InstalledArchive, name: &str) -> Result<PathBuf, String> {
+    image::import_image(installed)?;
+    let provider = target_folder().join("fixtures/debug").join(PROVIDER);
     if !provider.is_file() {
         return Err("no scripted provider: `cargo xtask test` builds it".to_owned());
     }
-    let given = installed.folder(name);
+    let given = installed.empty_folder(name);
     let plugins = given.join("plugins");
     fs::create_dir(&plugins).unwrap();
     fs::copy(provider, plugins.join(PROVIDER)).unwrap();
@@ -80,14 +85,14 @@ fn copy_into_container(installed: &Installed, name: &str) -> Result<PathBuf, Str
 #[test]
 fn archive_runs_in_a_container_without_a_compiler() {
     let install = "tar -xzf FILE -C /tmp && PATH=$(echo /tmp/jaato-*)/bin:$PATH";
-    check("container-tar", ROOT, Installed::archive, install);
+    check_package_in_container("container-tar", ROOT, InstalledArchive::archive_path, install);
 }
 
 #[test]
 fn wheel_installs_and_runs_in_a_container_without_a_compiler() {
     let install = "python3 -m pip install --no-index FILE && \
                    PATH=$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"scripts\"))'):$PATH";
-    check("container-pip", ROOT, Installed::wheel, install);
+    check_package_in_container("container-pip", ROOT, InstalledArchive::wheel_path, install);
 }
 
 #[test]
@@ -95,11 +100,11 @@ fn wheel_runs_for_a_user_whose_group_can_write_to_all_files() {
     let install = "umask 002 && \
                    python3 -m pip install --no-index --user FILE && \
                    PATH=$HOME/.local/bin:$PATH";
-    check("container-user", ANN, Installed::wheel, install);
+    check_package_in_container("container-user", ANN, InstalledArchive::wheel_path, install);
 }
 
 #[test]
 fn npm_package_installs_and_runs_in_a_container_without_a_compiler() {
     let install = "npm install --global --prefix /usr/local FILE";
-    check("container-npm", ROOT, Installed::npm, install);
+    check_package_in_container("container-npm", ROOT, InstalledArchive::npm_path, install);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::installed::installed;
+use super::installed::installed_archive;
 
 const CRATES: [&str; 6] = [
     "jaato_plugin_sdk",
@@ -15,7 +15,7 @@ const CRATES: [&str; 6] = [
 ];
 
 /// Returns the targets of a page's links inside the archive. Ignores links that a script builds.
-fn links(page: &Path) -> Vec<PathBuf> {
+fn page_links(page: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(page).unwrap();
     let targets = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
     let own = targets.filter(|target| !["://", "${"].iter().any(|part| target.contains(part)));
@@ -26,7 +26,7 @@ fn links(page: &Path) -> Vec<PathBuf> {
 
 #[track_caller]
 fn check_links(page: &Path, least: usize) {
-    let links = links(page);
+    let links = page_links(page);
     assert!(links.len() >= least, "{}: {links:?}", page.display());
     for link in links {
         assert!(link.exists(), "`{}` leads to `{}`", page.display(), link.display());
@@ -35,7 +35,7 @@ fn check_links(page: &Path, least: usize) {
 
 #[test]
 fn every_author_crate_is_documented_and_front_page_links_work() {
-    let Some(installed) = installed() else { return };
+    let Some(installed) = installed_archive() else { return };
     let doc = installed.top.join("doc");
     check_links(&doc.join("index.html"), CRATES.len() + 2);
     for name in CRATES {

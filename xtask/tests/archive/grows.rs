@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::installed::{Installed, installed, said, target};
+use super::installed::{InstalledArchive, installed_archive, successful_stdout, target_folder};
 
 const KEY: &str = "key_from_the_future";
 
@@ -30,8 +30,8 @@ const TYPES_MIN: usize = 120;
 
 #[test]
 fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
-    let Some(installed) = installed() else { return };
-    let folder = installed.folder("grown");
+    let Some(installed) = installed_archive() else { return };
+    let folder = installed.empty_folder("grown");
     let sdk = folder.join("sdk");
     copy_tree(&installed.top.join("share/jaato/sdk"), &sdk);
     let mut grown = 0;
@@ -39,36 +39,41 @@ fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
         let path = entry.unwrap().path();
         // The folders contain no types that cross the boundary.
         if path.is_file() && NO_DATA.iter().all(|name| !path.ends_with(name)) {
-            let mut source = Growing::default();
-            source.read(&fs::read_to_string(&path).unwrap());
+            let mut source = GrownSource::default();
+            source.grow_source(&fs::read_to_string(&path).unwrap());
             grown += source.grown;
             fs::write(&path, source.text).unwrap();
         }
     }
     assert!(grown >= TYPES_MIN, "only {grown} types have grown");
-    builds(&sdk.join("docs/examples"));
+    check_builds(&sdk.join("docs/examples"));
     for kind in ["tool", "gc", "provider", "environment"] {
-        builds(&new_plugin(installed, kind, &folder, &sdk));
+        check_builds(&create_plugin(installed, kind, &folder, &sdk));
     }
 }
 
-fn new_plugin(installed: &Installed, kind: &str, folder: &Path, sdk: &Path) -> std::path::PathBuf {
+fn create_plugin(
+    installed: &InstalledArchive,
+    kind: &str,
+    folder: &Path,
+    sdk: &Path,
+) -> std::path::PathBuf {
     let path = folder.join(format!("{kind}-grown"));
-    let mut new = Command::new(installed.jaato());
+    let mut new = Command::new(installed.jaato_path());
     new.args(["plugin", "new", &format!("{kind}-grown"), "--kind", kind, "--path"]).arg(&path);
     new.arg("--sdk").arg(sdk).env("HOME", folder);
-    said(&mut new);
+    successful_stdout(&mut new);
     path
 }
 
 /// Checks a crate or a whole workspace with its tests. A build would show nothing more.
 #[track_caller]
-fn builds(folder: &Path) {
+fn check_builds(folder: &Path) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["check", "--workspace", "--tests", "--offline", "--quiet", "--target-dir"]);
-    cargo.arg(target().join("grown")).current_dir(folder);
+    cargo.arg(target_folder().join("grown")).current_dir(folder);
     cargo.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP");
-    said(&mut cargo);
+    successful_stdout(&mut cargo);
 }
 
 fn copy_tree(from: &Path, to: &Path) {
@@ -83,7 +88,7 @@ fn copy_tree(from: &Path, to: &Path) {
 /// A source file with one more key in each struct and variant that others do not construct. Works
 /// line by line on the output of `rustfmt`.
 #[derive(Default)]
-struct Growing {
+struct GrownSource {
     text: String,
     grown: usize,
     /// The attributes above the line.
@@ -93,31 +98,31 @@ struct Growing {
     variants: Vec<String>,
 }
 
-impl Growing {
-    fn read(&mut self, source: &str) {
+impl GrownSource {
+    fn grow_source(&mut self, source: &str) {
         // Tests construct values with all keys.
         let source = source.split("#[cfg(test)]").next().unwrap_or_default();
         let lines: Vec<&str> = source.lines().collect();
         for (at, line) in lines.iter().enumerate() {
-            self.line(line, &lines[at + 1..]);
+            self.grow_line(line, &lines[at + 1..]);
         }
     }
 
-    fn line(&mut self, line: &str, rest: &[&str]) {
+    fn grow_line(&mut self, line: &str, rest: &[&str]) {
         let word = line.trim();
         if word.starts_with("#[") || word.starts_with("///") {
             if word.starts_with("#[") {
                 self.attributes.push_str(word);
             }
-            return self.put_line(line);
+            return self.push_line(line);
         }
         let attributes = std::mem::take(&mut self.attributes);
         let declared = line.strip_prefix("pub ").unwrap_or(line);
         let is_block = line.ends_with(" {") && !line.contains('<');
         let has_serde = attributes.contains("Serialize") || attributes.contains("Deserialize");
         if declared.starts_with("struct ") && is_block && declared != HOST_ROW {
-            self.put_line(line);
-            return self.key("    pub ", has_serde);
+            self.push_line(line);
+            return self.add_key("    pub ", has_serde);
         }
         if declared.starts_with("enum ") && is_block {
             self.enum_has_serde = Some(has_serde);
@@ -128,28 +133,28 @@ impl Growing {
             && attributes.contains("non_exhaustive")
         {
             self.variants.push(name.to_owned());
-            self.put_line(line);
-            return self.key("        ", has_serde);
+            self.push_line(line);
+            return self.add_key("        ", has_serde);
         }
-        let made = self.with_key_in_literal(line, rest);
-        self.put_line(&made);
+        let made = self.add_key_to_literal(line, rest);
+        self.push_line(&made);
     }
 
-    fn key(&mut self, before: &str, has_serde: bool) {
+    fn add_key(&mut self, before: &str, has_serde: bool) {
         if has_serde {
-            self.put_line("#[serde(default)]");
+            self.push_line("#[serde(default)]");
         }
-        self.put_line(&format!("{before}{KEY}: Option<u8>,"));
+        self.push_line(&format!("{before}{KEY}: Option<u8>,"));
         self.grown += 1;
     }
 
-    fn put_line(&mut self, line: &str) {
+    fn push_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
     /// Adds the key to a literal of the type itself without `..`.
-    fn with_key_in_literal(&self, line: &str, rest: &[&str]) -> String {
+    fn add_key_to_literal(&self, line: &str, rest: &[&str]) -> String {
         let Some(at) = line.find("Self").filter(|_| !line.contains("fn ")) else {
             return line.to_owned();
         };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::installed::Installed;
+use super::installed::InstalledArchive;
 
 /// `cargo xtask test` removes it from an engine that is not its own.
 pub const IMAGE: &str = "jaato-test:install";
@@ -29,19 +29,20 @@ const UNREAD: [&str; 6] =
     ["__pycache__", "dist-packages", "ensurepip", "idlelib", "site-packages", "test"];
 
 /// Makes the image, once, or returns the reason why it cannot be made.
-pub fn import(installed: &Installed) -> Result<(), String> {
+pub fn import_image(installed: &InstalledArchive) -> Result<(), String> {
     static IMPORTED: OnceLock<Result<(), String>> = OnceLock::new();
     let make = || {
-        docker(&["info", "--format", "{{.ID}}"]).map_err(|error| format!("no engine: {error}"))?;
-        let tar = installed.folder("image").join("image.tar");
-        pack(installed, &tar)?;
-        docker(&["import", tar.to_str().unwrap(), IMAGE]).expect("the image is valid");
+        run_docker(&["info", "--format", "{{.ID}}"])
+            .map_err(|error| format!("no engine: {error}"))?;
+        let tar = installed.empty_folder("image").join("image.tar");
+        pack_image(installed, &tar)?;
+        run_docker(&["import", tar.to_str().unwrap(), IMAGE]).expect("the image is valid");
         Ok(())
     };
     IMPORTED.get_or_init(make).clone()
 }
 
-fn docker(words: &[&str]) -> Result<String, String> {
+fn run_docker(words: &[&str]) -> Result<String, String> {
     command_output(Command::new("docker").args(words))
 }
 
@@ -54,25 +55,25 @@ fn command_output(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
-fn pack(installed: &Installed, tar: &Path) -> Result<(), String> {
+fn pack_image(installed: &InstalledArchive, tar: &Path) -> Result<(), String> {
     let python = Python::find()?;
     let node = Node::find()?;
     let tar = tar::Builder::new(BufWriter::new(File::create(tar).unwrap()));
     let mut image = Image { tar, folders: BTreeSet::new() };
-    image.shell()?;
-    image.file(&python.program);
-    image.tree(&python.library, &UNREAD);
-    image.tree(&python.pip, &["__pycache__"]);
-    image.link("usr/bin/python3", &python.program);
-    image.file(&node.program);
-    image.tree(&node.npm, &[]);
-    image.link("usr/bin/node", &node.program);
-    image.link("usr/bin/npm", &node.npm.join("bin/npm-cli.js"));
-    let mut programs = vec![python.program, node.program, installed.jaato()];
-    programs.extend(libraries(&python.library.join("lib-dynload")));
-    programs.extend(libraries(&installed.top.join("lib/jaato/plugins")));
+    image.add_shell()?;
+    image.add_file(&python.program);
+    image.add_tree(&python.library, &UNREAD);
+    image.add_tree(&python.pip, &["__pycache__"]);
+    image.add_link("usr/bin/python3", &python.program);
+    image.add_file(&node.program);
+    image.add_tree(&node.npm, &[]);
+    image.add_link("usr/bin/node", &node.program);
+    image.add_link("usr/bin/npm", &node.npm.join("bin/npm-cli.js"));
+    let mut programs = vec![python.program, node.program, installed.jaato_path()];
+    programs.extend(dynamic_libraries(&python.library.join("lib-dynload")));
+    programs.extend(dynamic_libraries(&installed.top.join("lib/jaato/plugins")));
     for library in needed_libraries(&programs)? {
-        image.file(&library);
+        image.add_file(&library);
     }
     image.tar.into_inner().unwrap();
     Ok(())
@@ -119,7 +120,7 @@ impl Node {
 }
 
 /// The dynamic libraries directly in a folder.
-fn libraries(folder: &Path) -> Vec<PathBuf> {
+fn dynamic_libraries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.filter(|path| path.extension().is_some_and(|end| end == "so")).collect()
@@ -142,86 +143,86 @@ struct Image {
 
 impl Image {
     /// Adds a shell, and the files and folders that programs expect on every system.
-    fn shell(&mut self) -> Result<(), String> {
+    fn add_shell(&mut self) -> Result<(), String> {
         let paths = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new);
         let busybox = paths.into_iter().find(|path| path.exists());
         let busybox = busybox.ok_or("no static busybox: `apt-get install busybox-static`")?;
-        self.above("bin/busybox");
+        self.add_parent_folders("bin/busybox");
         self.tar.append_path_with_name(busybox, "bin/busybox").unwrap();
         for name in APPLETS {
-            self.link(&format!("bin/{name}"), Path::new("/bin/busybox"));
+            self.add_link(&format!("bin/{name}"), Path::new("/bin/busybox"));
         }
         // npm starts with `#!/usr/bin/env`.
-        self.link("usr/bin/env", Path::new("/bin/busybox"));
+        self.add_link("usr/bin/env", Path::new("/bin/busybox"));
         self.add_text(
             "etc/passwd",
             "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n",
         );
         self.add_text("etc/group", "root:x:0:\nann:x:1000:\n");
-        self.folder(Path::new("root"), 0o755, 0);
-        self.folder(Path::new("tmp"), 0o1777, 0);
-        self.folder(Path::new("home/ann"), 0o755, 1000);
+        self.add_folder(Path::new("root"), 0o755, 0);
+        self.add_folder(Path::new("tmp"), 0o1777, 0);
+        self.add_folder(Path::new("home/ann"), 0o755, 1000);
         Ok(())
     }
 
     /// Adds a file of this machine at the same path.
-    fn file(&mut self, path: &Path) {
+    fn add_file(&mut self, path: &Path) {
         let inside = path.strip_prefix("/").unwrap();
-        self.above(inside);
+        self.add_parent_folders(inside);
         self.tar.append_path_with_name(path, inside).unwrap();
     }
 
     /// Adds a folder of this machine at the same path, except subfolders with these names.
-    fn tree(&mut self, folder: &Path, except: &[&str]) {
+    fn add_tree(&mut self, folder: &Path, except: &[&str]) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             if path.is_file() {
-                self.file(&path);
+                self.add_file(&path);
             } else if path.is_dir() && !except.contains(&name) && !name.starts_with("config-") {
-                self.tree(&path, except);
+                self.add_tree(&path, except);
             }
         }
     }
 
     /// Adds the folders above a path. The engine makes those that are missing, but only root can
     /// enter them.
-    fn above(&mut self, path: impl AsRef<Path>) {
+    fn add_parent_folders(&mut self, path: impl AsRef<Path>) {
         let Some(folder) = path.as_ref().parent().filter(|folder| *folder != Path::new("")) else {
             return;
         };
         if !self.folders.contains(folder) {
-            self.folder(folder, 0o755, 0);
+            self.add_folder(folder, 0o755, 0);
         }
     }
 
-    fn folder(&mut self, path: &Path, mode: u32, owner: u64) {
-        self.above(path);
+    fn add_folder(&mut self, path: &Path, mode: u32, owner: u64) {
+        self.add_parent_folders(path);
         self.folders.insert(path.to_owned());
-        let mut header = header(tar::EntryType::Directory, mode);
+        let mut header = tar_header(tar::EntryType::Directory, mode);
         header.set_uid(owner);
         header.set_gid(owner);
         self.tar.append_data(&mut header, path, std::io::empty()).unwrap();
     }
 
-    fn link(&mut self, path: &str, to: &Path) {
+    fn add_link(&mut self, path: &str, to: &Path) {
         if to.strip_prefix("/").is_ok_and(|to| to == Path::new(path)) {
             return;
         }
-        self.above(path);
-        let mut header = header(tar::EntryType::Symlink, 0o777);
+        self.add_parent_folders(path);
+        let mut header = tar_header(tar::EntryType::Symlink, 0o777);
         self.tar.append_link(&mut header, path, to).unwrap();
     }
 
     fn add_text(&mut self, path: &str, text: &str) {
-        self.above(path);
-        let mut header = header(tar::EntryType::Regular, 0o644);
+        self.add_parent_folders(path);
+        let mut header = tar_header(tar::EntryType::Regular, 0o644);
         header.set_size(text.len() as u64);
         self.tar.append_data(&mut header, path, text.as_bytes()).unwrap();
     }
 }
 
-fn header(kind: tar::EntryType, mode: u32) -> tar::Header {
+fn tar_header(kind: tar::EntryType, mode: u32) -> tar::Header {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(mode);

@@ -8,11 +8,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::installed::{installed, root, said, triple};
+use super::installed::{checkout_root, installed_archive, successful_stdout, target_triple};
 
 /// Returns the names of the plugins in the checkout.
-fn shipped_files() -> BTreeSet<String> {
-    let entries = fs::read_dir(root().join("plugins")).unwrap().map(|entry| entry.unwrap());
+fn shipped_plugin_names() -> BTreeSet<String> {
+    let entries =
+        fs::read_dir(checkout_root().join("plugins")).unwrap().map(|entry| entry.unwrap());
     let manifest = |folder: &Path| fs::read_to_string(folder.join("Cargo.toml")).unwrap();
     let plugins = entries.filter(|entry| manifest(&entry.path()).contains("cdylib"));
     plugins.map(|entry| entry.file_name().into_string().unwrap()).collect()
@@ -20,16 +21,16 @@ fn shipped_files() -> BTreeSet<String> {
 
 #[test]
 fn archive_runs_with_its_plugins_with_only_a_home_variable() {
-    let Some(installed) = installed() else { return };
-    let home = installed.folder("home");
+    let Some(installed) = installed_archive() else { return };
+    let home = installed.empty_folder("home");
     let jaato = |words: &[&str]| {
-        let mut command = Command::new(installed.jaato());
-        said(command.args(words).env_clear().env("HOME", &home).current_dir("/"))
+        let mut command = Command::new(installed.jaato_path());
+        successful_stdout(command.args(words).env_clear().env("HOME", &home).current_dir("/"))
     };
     let listed: Value = serde_json::from_str(&jaato(&["plugin", "list", "--json"])).unwrap();
     let plugins = listed["plugins"].as_array().unwrap();
     let names = plugins.iter().map(|plugin| plugin["name"].as_str().unwrap().to_owned());
-    assert_eq!(names.collect::<BTreeSet<_>>(), shipped_files());
+    assert_eq!(names.collect::<BTreeSet<_>>(), shipped_plugin_names());
     assert!(plugins.iter().all(|plugin| plugin["status"] == "active"), "{listed:#}");
     let os = jaato(&["call", "get_environment", r#"{"aspect": "os"}"#]);
     assert_eq!(serde_json::from_str::<Value>(&os).unwrap()["type"], json!("linux"));
@@ -39,9 +40,9 @@ fn archive_runs_with_its_plugins_with_only_a_home_variable() {
 
 #[test]
 fn sdk_lock_file_pins_the_tested_versions() {
-    let Some(installed) = installed() else { return };
+    let Some(installed) = installed_archive() else { return };
     let read = |folder: &Path| fs::read_to_string(folder.join("Cargo.lock")).unwrap();
-    let (ours, theirs) = (read(&root()), read(&installed.top.join("share/jaato/sdk")));
+    let (ours, theirs) = (read(&checkout_root()), read(&installed.top.join("share/jaato/sdk")));
     let pinned = |lock: &str| -> BTreeSet<String> {
         let packages = lock.split("[[package]]\n").skip(1);
         // Without the dependencies, because a name with two versions includes its version there.
@@ -56,7 +57,7 @@ fn sdk_lock_file_pins_the_tested_versions() {
 
 #[test]
 fn sdk_examples_depend_only_on_the_sdk() {
-    let Some(installed) = installed() else { return };
+    let Some(installed) = installed_archive() else { return };
     let sdk = installed.top.join("share/jaato/sdk");
     let names = |folder: &Path| -> BTreeSet<String> {
         let entries = fs::read_dir(folder.join("docs/examples")).unwrap().map(Result::unwrap);
@@ -68,12 +69,12 @@ fn sdk_examples_depend_only_on_the_sdk() {
         };
         names.filter(|name| name != "target" && !needs_host(name)).collect()
     };
-    assert_eq!(names(&sdk), names(&root()));
+    assert_eq!(names(&sdk), names(&checkout_root()));
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
     // Dependencies of other systems may never have been downloaded here.
-    cargo.args(["--filter-platform", &triple()]);
-    let metadata = said(cargo.current_dir(sdk.join("docs/examples")));
+    cargo.args(["--filter-platform", &target_triple()]);
+    let metadata = successful_stdout(cargo.current_dir(sdk.join("docs/examples")));
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     let local = packages.iter().filter(|package| package["source"].is_null());

@@ -29,7 +29,7 @@ pub struct TimedToolAnswer {
 
 impl TimedToolAnswer {
     /// Returns the answer of a call that could not be made.
-    pub fn failed(begun: Instant, reason: String) -> Self {
+    pub fn from_failure(begun: Instant, reason: String) -> Self {
         let (asked, answered) = (begun, Instant::now());
         Self { asked, answered, reason, output: String::new(), is_alive: true }
     }
@@ -37,7 +37,7 @@ impl TimedToolAnswer {
 
 impl ToolCaller {
     /// Starts the session in the program's folder, with its own home there.
-    pub fn start(jaato: &Path, place: &ProgramFolder, user: Option<&str>) -> Result<Self> {
+    pub fn start_session(jaato: &Path, place: &ProgramFolder, user: Option<&str>) -> Result<Self> {
         let own_path = std::env::var_os("PATH").unwrap_or_default();
         let path = if user.is_some() { SYSTEM_PATH.into() } else { own_path };
         let mut command = match user {
@@ -51,18 +51,18 @@ impl ToolCaller {
         command.args(["call", "--batch"]).env_clear().current_dir(&place.work);
         command.env("HOME", &place.home).env("PATH", path);
         command.env("LANG", "C.UTF-8").env("JAATO_TRACE_LOG", place.home.join("trace"));
-        BatchSession::start(&mut command).map(Self)
+        BatchSession::start_batch(&mut command).map(Self)
     }
 
     /// Returns the process id, through which its terminals are found.
     pub fn pid(&self) -> u32 {
-        self.0.id()
+        self.0.process_id()
     }
 
     /// Calls a tool and waits for its answer.
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<TimedToolAnswer> {
+    pub fn call_tool(&mut self, tool: &str, arguments: &Value) -> Result<TimedToolAnswer> {
         let asked = Instant::now();
-        let answer = self.0.ask(tool, arguments)?;
+        let answer = self.0.call_tool(tool, arguments)?;
         let answered = Instant::now();
         let result = &answer["result"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -81,8 +81,8 @@ impl ToolCaller {
     }
 
     /// Ends the session and all its child processes.
-    pub fn finish(self) {
+    pub fn end_session(self) {
         // The exit code reports failed calls, which were already counted.
-        let _ = self.0.end();
+        let _ = self.0.end_session();
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::caller::{TimedToolAnswer, ToolCaller};
 use super::programs::{AccuracyProgram, ProgramStep, StepAction, StepEndState};
-use super::recorder::{TerminalWriteRecorder, terminal_of};
+use super::recorder::{TerminalWriteRecorder, find_terminal};
 use super::report::{ProgramReport, StepVerdict};
 use super::services::ProgramFolder;
 
@@ -36,7 +36,7 @@ fd = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)
 for byte in sys.argv[2].encode(): fcntl.ioctl(fd, termios.TIOCSTI, bytes([byte]))";
 
 /// Runs a program.
-pub fn play(
+pub fn play_program(
     program: &AccuracyProgram,
     place: &ProgramFolder,
     caller: &mut ToolCaller,
@@ -47,12 +47,12 @@ pub fn play(
     for (number, step) in program.steps.iter().enumerate() {
         let begun = Instant::now();
         let answer = run_step(step, program, place, caller, (terminal, is_secret))?;
-        terminal = terminal.or_else(|| terminal_of(caller.pid()));
+        terminal = terminal.or_else(|| find_terminal(caller.pid()));
         is_secret = step.asks_secret;
         let seen = StepObservation { place, recorder, terminal, begun, answer };
         let verdict = seen.judge_step(step, caller)?;
         let verdict = StepJudgement { number, verdict, ..seen.step_judgement(step) };
-        played.add(step, verdict);
+        played.add_step(step, verdict);
     }
     Ok(played)
 }
@@ -82,27 +82,27 @@ fn run_step(
     let seconds = if step.ends == StepEndState::Never { NEVER_S } else { STEP_S_MAX };
     match &step.does {
         StepAction::Starts => {
-            let command = place.fill(&program.command);
-            caller.call("shell_spawn", &json!({ "command": command, "timeout": seconds }))
+            let command = place.fill_placeholders(&program.command);
+            caller.call_tool("shell_spawn", &json!({ "command": command, "timeout": seconds }))
         }
         StepAction::Marks(shell) => {
             let arguments =
                 json!({ "session_id": SESSION, "mark_prompts": shell, "timeout": seconds });
-            caller.call("shell_input", &arguments)
+            caller.call_tool("shell_input", &arguments)
         }
         StepAction::Types(text) if is_secret => {
             let begun = Instant::now();
-            if let Err(error) = type_from_outside(terminal, &place.fill(text)) {
+            if let Err(error) = type_at_terminal(terminal, &place.fill_placeholders(text)) {
                 let reason = error.to_string();
-                return Ok(TimedToolAnswer::failed(begun, reason));
+                return Ok(TimedToolAnswer::from_failure(begun, reason));
             }
-            let answer =
-                caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": seconds }))?;
+            let answer = caller
+                .call_tool("shell_read", &json!({ "session_id": SESSION, "timeout": seconds }))?;
             Ok(TimedToolAnswer { asked: begun, ..answer })
         }
         StepAction::Types(text) => {
-            let (tool, arguments) = input_arguments(&place.fill(text), seconds);
-            caller.call(tool, &arguments)
+            let (tool, arguments) = input_arguments(&place.fill_placeholders(text), seconds);
+            caller.call_tool(tool, &arguments)
         }
     }
 }
@@ -127,7 +127,7 @@ fn input_arguments(text: &str, seconds: u64) -> (&'static str, Value) {
 }
 
 /// Types at the terminal from outside. Only root can do this.
-fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
+fn type_at_terminal(terminal: Option<u32>, text: &str) -> Result<()> {
     let Some(terminal) = terminal else { bail!("the terminal was not found") };
     let mut command = Command::new("python3");
     command.args(["-c", TYPE, &format!("/dev/pts/{terminal}"), text]).stderr(Stdio::null());
@@ -148,10 +148,13 @@ struct StepObservation<'a> {
 
 impl StepObservation<'_> {
     /// Returns true if the output shows everything that the step expects.
-    fn is_done(&self, step: &ProgramStep, output: &str, is_alive: bool) -> bool {
-        let lacks = step.lacks.as_ref().is_none_or(|text| !output.contains(&self.place.fill(text)));
+    fn shows_expected_output(&self, step: &ProgramStep, output: &str, is_alive: bool) -> bool {
+        let lacks = step
+            .lacks
+            .as_ref()
+            .is_none_or(|text| !output.contains(&self.place.fill_placeholders(text)));
         (step.ends == StepEndState::Exited) != is_alive
-            && output.contains(&self.place.fill(&step.shows))
+            && output.contains(&self.place.fill_placeholders(&step.shows))
             && lacks
     }
 
@@ -160,7 +163,7 @@ impl StepObservation<'_> {
         if step.ends == StepEndState::Never {
             return Ok(if reason == "limit" { StepVerdict::Right } else { StepVerdict::Early });
         }
-        let is_done = self.is_done(step, output, *is_alive);
+        let is_done = self.shows_expected_output(step, output, *is_alive);
         let mut is_quiet = true;
         if matches!(step.ends, StepEndState::Waiting) {
             std::thread::sleep(SETTLE);
@@ -168,8 +171,8 @@ impl StepObservation<'_> {
             if is_done && !is_quiet {
                 // The observer may report the program's last write late. Then a further read
                 // returns nothing new.
-                let read =
-                    caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 0 }))?;
+                let read = caller
+                    .call_tool("shell_read", &json!({ "session_id": SESSION, "timeout": 0 }))?;
                 is_quiet = read.output.is_empty() || read.output == *output;
             }
         }
@@ -180,7 +183,7 @@ impl StepObservation<'_> {
                 _ => StepVerdict::Missed,
             });
         }
-        let later = self.until_done(step, caller)?;
+        let later = self.wait_until_done(step, caller)?;
         Ok(match (&**reason, later) {
             ("limit", _) => StepVerdict::Missed,
             (_, true) => StepVerdict::Early,
@@ -189,15 +192,15 @@ impl StepObservation<'_> {
     }
 
     /// Waits until the program has reached the start of the next step.
-    fn until_done(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<bool> {
+    fn wait_until_done(&self, step: &ProgramStep, caller: &mut ToolCaller) -> Result<bool> {
         let mut output = self.answer.output.clone();
         let begun = Instant::now();
         while begun.elapsed() < TRUTH_DELAY {
             let read =
-                caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 2 }))?;
+                caller.call_tool("shell_read", &json!({ "session_id": SESSION, "timeout": 2 }))?;
             output.push_str(&read.output);
             std::thread::sleep(SETTLE);
-            if self.is_done(step, &output, read.is_alive) {
+            if self.shows_expected_output(step, &output, read.is_alive) {
                 return Ok(true);
             }
             if !read.is_alive {
@@ -219,13 +222,13 @@ impl StepObservation<'_> {
             reason: reason.clone(),
             output: output.clone(),
             latency: waits.then(|| answered.saturating_duration_since(last)),
-            silence_is_right: silence_is_right(*asked, *answered, &writes, step.ends),
+            silence_is_right: is_silence_rule_right(*asked, *answered, &writes, step.ends),
         }
     }
 }
 
 /// Returns true if the rule of silence would have waited until the end of the output.
-fn silence_is_right(
+fn is_silence_rule_right(
     asked: Instant,
     answered: Instant,
     writes: &[Instant],
@@ -264,7 +267,7 @@ mod tests {
     fn half_second_gap_in_the_output_breaks_the_silence_rule() {
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
-        let check = |writes: &[Instant], ends| silence_is_right(begin, at(900), writes, ends);
+        let check = |writes: &[Instant], ends| is_silence_rule_right(begin, at(900), writes, ends);
         assert!(check(&[at(1), at(400), at(800)], StepEndState::Waiting));
         assert!(!check(&[at(1), at(501)], StepEndState::Waiting));
         assert!(!check(&[at(500)], StepEndState::Waiting));

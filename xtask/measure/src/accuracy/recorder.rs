@@ -29,7 +29,7 @@ pub struct TerminalWriteRecorder {
 
 impl TerminalWriteRecorder {
     /// Starts the recorder. Its thread ends with the process.
-    pub fn start() -> Result<Self> {
+    pub fn start_recording() -> Result<Self> {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).context("watching terminals")?;
         let watch = inotify.add_watch(TERMINALS, AddWatchFlags::IN_CREATE);
         watch.with_context(|| format!("watching `{TERMINALS}`"))?;
@@ -69,11 +69,11 @@ impl TerminalWriteRecorder {
 
 /// Finds the terminal of the first program that descends from a process: its number below
 /// [`TERMINALS`].
-pub fn terminal_of(ancestor: u32) -> Option<u32> {
+pub fn find_terminal(ancestor: u32) -> Option<u32> {
     let entries = std::fs::read_dir("/proc").ok()?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let read = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
-    let processes: Vec<(u32, u32, u32)> = pids.filter_map(|pid| stat(&read(pid)?)).collect();
+    let processes: Vec<(u32, u32, u32)> = pids.filter_map(|pid| parse_stat(&read(pid)?)).collect();
     let parent = |pid: u32| processes.iter().find(|process| process.0 == pid).map(|it| it.1);
     let descends = |pid: u32| {
         std::iter::successors(Some(pid), |pid| parent(*pid)).take(64).any(|pid| pid == ancestor)
@@ -86,7 +86,7 @@ pub fn terminal_of(ancestor: u32) -> Option<u32> {
 }
 
 /// Parses process, parent and terminal.
-fn stat(text: &str) -> Option<(u32, u32, u32)> {
+fn parse_stat(text: &str) -> Option<(u32, u32, u32)> {
     let (pid, rest) = text.split_once(' ')?;
     let mut words = rest.rsplit_once(')')?.1.split_whitespace().skip(1);
     let parent = words.next()?.parse().ok()?;
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn process_stat_is_parsed_with_any_process_name() {
         let text = "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0";
-        assert_eq!(stat(text), Some((4711, 4700, 34830)));
-        assert_eq!(stat("7 (d) S 1 7 7 0 -1 0"), Some((7, 1, 0)));
-        assert_eq!(stat("7 (d"), None);
+        assert_eq!(parse_stat(text), Some((4711, 4700, 34830)));
+        assert_eq!(parse_stat("7 (d) S 1 7 7 0 -1 0"), Some((7, 1, 0)));
+        assert_eq!(parse_stat("7 (d"), None);
     }
 }

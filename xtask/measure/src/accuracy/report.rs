@@ -54,14 +54,14 @@ impl ProgramReport {
     }
 
     /// Creates the entry of a program that cannot run. All its steps count as wrong.
-    pub fn missing(program: &AccuracyProgram, missing: &[String]) -> Self {
+    pub fn from_missing_programs(program: &AccuracyProgram, missing: &[String]) -> Self {
         let verdicts = vec![StepVerdict::NotThere; program.steps.len()];
         let misses = vec![format!("{}: there is no {}", program.name, missing.join(", "))];
         Self { verdicts, misses, ..Self::new(program) }
     }
 
     /// Adds a step.
-    pub fn add(&mut self, step: &ProgramStep, judged: StepJudgement) {
+    pub fn add_step(&mut self, step: &ProgramStep, judged: StepJudgement) {
         let StepJudgement { number, verdict, reason, output, latency, silence_is_right } = judged;
         self.verdicts.push(verdict);
         self.silence_right += usize::from(silence_is_right);
@@ -78,7 +78,7 @@ impl ProgramReport {
         ));
     }
 
-    fn count(&self, verdict: StepVerdict) -> usize {
+    fn count_verdict(&self, verdict: StepVerdict) -> usize {
         self.verdicts.iter().filter(|own| **own == verdict).count()
     }
 }
@@ -89,39 +89,39 @@ pub struct AccuracyReport(Vec<ProgramReport>);
 
 impl AccuracyReport {
     /// Adds a program and prints a line, because the whole run takes minutes.
-    pub fn add(&mut self, played: ProgramReport) {
-        let right = played.count(StepVerdict::Right);
+    pub fn add_program(&mut self, played: ProgramReport) {
+        let right = played.count_verdict(StepVerdict::Right);
         eprintln!("{}: {right} of {} right", played.name, played.verdicts.len());
         self.0.push(played);
     }
 
-    fn steps(&self) -> usize {
+    fn step_count(&self) -> usize {
         self.0.iter().map(|played| played.verdicts.len()).sum()
     }
 
-    fn count(&self, verdict: StepVerdict) -> usize {
-        self.0.iter().map(|played| played.count(verdict)).sum()
+    fn count_verdict(&self, verdict: StepVerdict) -> usize {
+        self.0.iter().map(|played| played.count_verdict(verdict)).sum()
     }
 
-    fn percent(&self, count: usize) -> f64 {
-        count as f64 * 100.0 / self.steps().max(1) as f64
+    fn percent_of_steps(&self, count: usize) -> f64 {
+        count as f64 * 100.0 / self.step_count().max(1) as f64
     }
 
-    fn latencies(&self) -> Vec<Duration> {
+    fn sorted_latencies(&self) -> Vec<Duration> {
         let mut all: Vec<_> = self.0.iter().flat_map(|played| played.latencies.clone()).collect();
         all.sort_unstable();
         all
     }
 
     /// Returns true if the targets are met.
-    pub fn is_good(&self) -> bool {
-        self.percent(self.count(StepVerdict::Right)) >= RIGHT_PERCENT_MIN
-            && self.percent(self.count(StepVerdict::Early)) <= EARLY_PERCENT_MAX
-            && quantile(&self.latencies(), 0.5) <= MEDIAN_MAX
+    pub fn meets_targets(&self) -> bool {
+        self.percent_of_steps(self.count_verdict(StepVerdict::Right)) >= RIGHT_PERCENT_MIN
+            && self.percent_of_steps(self.count_verdict(StepVerdict::Early)) <= EARLY_PERCENT_MAX
+            && quantile(&self.sorted_latencies(), 0.5) <= MEDIAN_MAX
     }
 
     /// Returns the report as Markdown. `install` is the command that installs what is missing.
-    pub fn text(&self, install: &str) -> String {
+    pub fn format_report(&self, install: &str) -> String {
         let mut text = String::from(
             "| program | steps | right | early | by silence | missed | median ms | 500 ms rule right |\n\
              |---|---|---|---|---|---|---|---|\n",
@@ -131,9 +131,9 @@ impl AccuracyReport {
             latencies.sort_unstable();
             let [right, early, silence] =
                 [StepVerdict::Right, StepVerdict::Early, StepVerdict::Silence]
-                    .map(|it| played.count(it));
+                    .map(|it| played.count_verdict(it));
             let rest = played.verdicts.len() - right - early - silence;
-            let median = milliseconds(quantile(&latencies, 0.5));
+            let median = to_milliseconds(quantile(&latencies, 0.5));
             let row = [right, early, silence, rest].map(|count| count.to_string()).join(" | ");
             let (name, steps) = (&played.name, played.verdicts.len());
             let _ = writeln!(
@@ -142,7 +142,7 @@ impl AccuracyReport {
                 played.silence_right
             );
         }
-        self.add_sums(&mut text);
+        self.append_sums(&mut text);
         let misses: Vec<_> = self.0.iter().flat_map(|played| &played.misses).collect();
         if !misses.is_empty() {
             text.push_str("\nnot right:\n");
@@ -150,14 +150,14 @@ impl AccuracyReport {
         for miss in misses {
             let _ = writeln!(text, "- {miss}");
         }
-        if self.count(StepVerdict::NotThere) > 0 {
+        if self.count_verdict(StepVerdict::NotThere) > 0 {
             let _ = writeln!(text, "\ninstall the missing programs with: {install}");
         }
         text
     }
 
-    fn add_sums(&self, text: &mut String) {
-        let latencies = self.latencies();
+    fn append_sums(&self, text: &mut String) {
+        let latencies = self.sorted_latencies();
         let [right, early, silence, missed, wrong, absent] = [
             StepVerdict::Right,
             StepVerdict::Early,
@@ -166,12 +166,13 @@ impl AccuracyReport {
             StepVerdict::Wrong,
             StepVerdict::NotThere,
         ]
-        .map(|verdict| self.count(verdict));
-        let steps = self.steps();
-        let (right_share, early_share) = (self.percent(right), self.percent(early));
+        .map(|verdict| self.count_verdict(verdict));
+        let steps = self.step_count();
+        let (right_share, early_share) =
+            (self.percent_of_steps(right), self.percent_of_steps(early));
         let silence_right: usize = self.0.iter().map(|played| played.silence_right).sum();
-        let share = self.percent(silence_right);
-        let of = |part| milliseconds(quantile(&latencies, part));
+        let share = self.percent_of_steps(silence_right);
+        let of = |part| to_milliseconds(quantile(&latencies, part));
         let median = of(0.5);
         let _ = writeln!(
             text,
@@ -189,7 +190,7 @@ impl AccuracyReport {
     }
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+fn to_milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 

@@ -16,12 +16,12 @@ use xtask::setup::is_root;
 const SCRIPT: &str = include_str!("services.sh");
 
 /// Installs what the programs need.
-pub fn install(folder: &Path) -> Result<()> {
-    child::run(&mut script("install", folder))
+pub fn install_programs(folder: &Path) -> Result<()> {
+    child::run_command(&mut script_command("install", folder))
 }
 
 /// Returns the script with one of its commands.
-fn script(word: &str, folder: &Path) -> Command {
+fn script_command(word: &str, folder: &Path) -> Command {
     let mut command = Command::new("bash");
     command.args(["-c", SCRIPT, word, word]).arg(folder);
     let path = std::env::var("PATH").unwrap_or_default();
@@ -40,7 +40,7 @@ pub struct AccuracyServers {
 
 impl AccuracyServers {
     /// Starts the servers. `user` runs the programs, if it is another user.
-    pub fn start(folder: &Path, user: Option<&str>) -> Result<Self> {
+    pub fn start_servers(folder: &Path, user: Option<&str>) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
         let folder = folder.canonicalize()?;
         let base = std::env::temp_dir().join(format!("jaato-accuracy-{}", std::process::id()));
@@ -48,7 +48,7 @@ impl AccuracyServers {
         let user = user.map(str::to_owned);
         // If a later step fails, dropping this stops what was started.
         let mut services = Self { folder, base, user, values: BTreeMap::new() };
-        let told = child::output(&mut script("start", &services.folder))?;
+        let told = child::command_stdout(&mut script_command("start", &services.folder))?;
         let pairs = told.lines().filter_map(|line| line.split_once('='));
         services.values = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         services.add_builtin_values();
@@ -83,13 +83,13 @@ impl AccuracyServers {
         let all = [&program.command].into_iter().chain(&program.needs);
         // An unfilled placeholder means that a server did not start.
         let unfilled = all.filter_map(|text| {
-            let text = self.fill(&text.replace("@work@", "").replace("@unique@", ""));
+            let text = self.fill_placeholders(&text.replace("@work@", "").replace("@unique@", ""));
             let name = text.split('@').nth(1)?;
             let is_name =
                 !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             (is_name && text.contains(&format!("@{name}@"))).then(|| name.to_owned())
         });
-        let programs = program.needs.iter().map(|need| self.fill(need));
+        let programs = program.needs.iter().map(|need| self.fill_placeholders(need));
         unfilled
             .chain(programs.filter(|need| !need.contains('@') && !self.has_program(need)))
             .collect()
@@ -116,8 +116,8 @@ impl AccuracyServers {
     }
 
     /// Replaces placeholders with their values.
-    fn fill(&self, text: &str) -> String {
-        fill(&self.values, text)
+    fn fill_placeholders(&self, text: &str) -> String {
+        replace_placeholders(&self.values, text)
     }
 
     /// Creates the folder in which a program runs.
@@ -135,11 +135,11 @@ impl AccuracyServers {
         let place = ProgramFolder { home, work, values, teardown: program.teardown.clone() };
         if let Some(setup) = &program.setup {
             let mut command = Command::new("sh");
-            command.args(["-ec", &place.fill(setup)]).current_dir(&place.work);
-            child::run(command.env("HOME", &place.home))?;
+            command.args(["-ec", &place.fill_placeholders(setup)]).current_dir(&place.work);
+            child::run_command(command.env("HOME", &place.home))?;
         }
         if let Some(user) = &self.user {
-            child::run(Command::new("chown").args(["-R", user]).arg(&place.home))?;
+            child::run_command(Command::new("chown").args(["-R", user]).arg(&place.home))?;
         }
         Ok(place)
     }
@@ -149,7 +149,7 @@ impl Drop for AccuracyServers {
     fn drop(&mut self) {
         // A server that the script cannot stop runs until the machine shuts down. The next run uses
         // other folders.
-        let _ = script("stop", &self.folder).status();
+        let _ = script_command("stop", &self.folder).status();
         let _ = fs::remove_dir_all(&self.base);
     }
 }
@@ -164,23 +164,26 @@ pub struct ProgramFolder {
 
 impl ProgramFolder {
     /// Replaces placeholders with their values.
-    pub fn fill(&self, text: &str) -> String {
-        fill(&self.values, text)
+    pub fn fill_placeholders(&self, text: &str) -> String {
+        replace_placeholders(&self.values, text)
     }
 
     /// Ends the processes that the program left, and removes the folder.
-    pub fn clear(&self) {
+    pub fn clear_folder(&self) {
         if let Some(teardown) = &self.teardown {
             // Usually everything has ended by then.
             let mut command = Command::new("sh");
-            command.args(["-c", &self.fill(teardown)]).stdout(Stdio::null()).stderr(Stdio::null());
+            command
+                .args(["-c", &self.fill_placeholders(teardown)])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
             let _ = command.status();
         }
         let _ = fs::remove_dir_all(&self.home);
     }
 }
 
-fn fill(values: &BTreeMap<String, String>, text: &str) -> String {
+fn replace_placeholders(values: &BTreeMap<String, String>, text: &str) -> String {
     values
         .iter()
         .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))

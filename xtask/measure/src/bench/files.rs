@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::BenchmarkOutcome;
 use super::table::{BenchmarkFigure, FigureTarget};
-use super::yardstick::figure;
+use super::yardstick::parse_figure;
 use xtask::child;
 use xtask::workspace::CargoWorkspace;
 
@@ -17,15 +17,15 @@ const IGNORE_TIMES_MAX: f64 = 1.5;
 
 /// Measures files. The program itself keeps the best of its rounds, because creating its tree takes
 /// long.
-pub fn files(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
-    let mut command = child::cargo(&workspace.root);
+pub fn measure_files(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let mut command = child::cargo_command(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-plugin-sdk-environment"]);
     command.args(["--example", "files_bench"]);
-    Ok(BenchmarkOutcome::Figures(figures(&child::output(&mut command)?)?))
+    Ok(BenchmarkOutcome::Figures(parse_file_figures(&child::command_stdout(&mut command)?)?))
 }
 
-fn figures(line: &str) -> Result<Vec<BenchmarkFigure>> {
-    let of = |name: &str| figure(line, name);
+fn parse_file_figures(line: &str) -> Result<Vec<BenchmarkFigure>> {
+    let of = |name: &str| parse_figure(line, name);
     let mut figures = Vec::new();
     for (what, name, plain) in [
         ("reading 4 KiB", "read_us", "read_plain_us"),
@@ -64,10 +64,13 @@ mod tests {
         let line = r#"{"read_plain_us":2,"read_us":22,"read_cached_us":3,"write_plain_us":70,
             "write_us":120,"stream_plain_ms":7,"stream_ms":10,"walk_ignore_ms":100,"walk_ms":150,
             "glob_ignore_ms":100,"glob_ms":151,"glob_by_path_ms":80}"#;
-        let verdicts: Vec<FigureVerdict> =
-            figures(line).unwrap().iter().map(BenchmarkFigure::verdict).collect();
+        let verdicts: Vec<FigureVerdict> = parse_file_figures(line)
+            .unwrap()
+            .iter()
+            .map(BenchmarkFigure::compare_with_target)
+            .collect();
         use FigureVerdict::{Met, Missed};
         assert_eq!(verdicts, [Met, Met, Missed, Met, Met, Missed, Met]);
-        assert!(figures("{}").is_err());
+        assert!(parse_file_figures("{}").is_err());
     }
 }

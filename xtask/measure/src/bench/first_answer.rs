@@ -60,17 +60,17 @@ struct FirstAnswerMeasurement {
 }
 
 /// Runs the command the first time, and again with the saved prefix.
-pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let jaato = run::build_release(workspace)?;
-    let Some(weights) = weights::find(&jaato)? else {
+    let Some(weights) = weights::find_weights(&jaato)? else {
         return Ok(BenchmarkOutcome::Skipped(weights::MISSING.to_owned()));
     };
     let (mut first_s, mut saved_s) = (f64::INFINITY, f64::INFINITY);
     let (mut prefix, mut peak_gib) = (0.0, None);
     for _ in 0..PAIRS {
-        let home = home_with(workspace, &weights)?;
-        let first = answer(&home, &jaato, None).context("the first time")?;
-        let second = answer(&home, &jaato, None).context("with the saved prefix")?;
+        let home = home_with_weights(workspace, &weights)?;
+        let first = run_first_answer(&home, &jaato, None).context("the first time")?;
+        let second = run_first_answer(&home, &jaato, None).context("with the saved prefix")?;
         if second.cached_tokens == 0.0 {
             bail!("the second run did not find the prefix that the first one saved");
         }
@@ -94,7 +94,7 @@ pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
             FigureTarget::AtMost(PREFIX_TOKENS_MAX),
         ),
     ];
-    let tight = answer(&home_with(workspace, &weights)?, &jaato, Some(TIGHT));
+    let tight = run_first_answer(&home_with_weights(workspace, &weights)?, &jaato, Some(TIGHT));
     let tight_gib = tight.context("as with little memory")?.peak_gib;
     let peaks = [
         ("first answer: peak memory", peak_gib, MEMORY_GIB_MAX),
@@ -112,10 +112,10 @@ pub fn first_answer(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
 }
 
 /// Creates a home that contains only the weights.
-fn home_with(workspace: &CargoWorkspace, weights: &Path) -> Result<BenchmarkHome> {
+fn home_with_weights(workspace: &CargoWorkspace, weights: &Path) -> Result<BenchmarkHome> {
     let home = BenchmarkHome::new(workspace, "first-answer")?;
     let models = weights.parent().context("the weights have no parent folder")?;
-    let (cache, link) = (home.cache(), home.cache().join("models"));
+    let (cache, link) = (home.cache_folder(), home.cache_folder().join("models"));
     fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
     std::os::unix::fs::symlink(models, &link)
         .with_context(|| format!("linking `{}`", link.display()))?;
@@ -123,26 +123,26 @@ fn home_with(workspace: &CargoWorkspace, weights: &Path) -> Result<BenchmarkHome
 }
 
 /// Runs the command to its successful end.
-fn answer(
+fn run_first_answer(
     home: &BenchmarkHome,
     jaato: &Path,
     variable: Option<(&str, &str)>,
 ) -> Result<FirstAnswerMeasurement> {
-    let log = home.cache().join("jaato.log");
+    let log = home.cache_folder().join("jaato.log");
     let logged_before = read_log(&log)?.len();
-    let mut command = home.command(jaato);
+    let mut command = home.isolated_command(jaato);
     command.args(["--offline", "run", "--output", "json", TASK]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).envs(variable);
     let started = SystemTime::now();
     let mut child =
         command.spawn().with_context(|| format!("starting {}", child::command_text(&command)))?;
-    let (events, peak_gib) = watch(&mut child)?;
+    let (events, peak_gib) = watch_events(&mut child)?;
     let status = child.wait().context("waiting for `jaato run`")?;
     let text = check_events(&events)?;
     child::check_status(&command, status)?;
     println!("  it answered: {text}");
     let logged = read_log(&log)?;
-    let first_token = logged.get(logged_before..).and_then(first_token_in);
+    let first_token = logged.get(logged_before..).and_then(first_token_seconds);
     let first_token = first_token.with_context(|| {
         format!("the model's plugin logged no first token in `{}`", log.display())
     })?;
@@ -156,7 +156,7 @@ fn answer(
 }
 
 /// Reads the events, and samples the memory between them.
-fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
+fn watch_events(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
     let lines = child.stdout.take().context("`jaato run` has no standard output")?;
     let (sender, receiver) = channel();
     let reader = std::thread::spawn(move || {
@@ -177,7 +177,7 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        peaks.sample(child.id());
+        peaks.sample_process_tree(child.id());
     }
     // The thread has sent its last line.
     reader.join().ok().context("the reader of events panicked")?;
@@ -211,7 +211,7 @@ fn read_log(path: &PathBuf) -> Result<String> {
 }
 
 /// Returns the time of the first token in seconds since 1970, with which each log line starts.
-fn first_token_in(log: &str) -> Option<f64> {
+fn first_token_seconds(log: &str) -> Option<f64> {
     let line = log.lines().find(|line| line.contains(FIRST_TOKEN))?;
     line.split(' ').next()?.parse().ok()
 }
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn events() -> Vec<Value> {
+    fn sample_events() -> Vec<Value> {
         vec![
             json!({"event": "turn_started", "prompt": TASK}),
             json!({"event": "notice", "text": "loading"}),
@@ -232,18 +232,18 @@ mod tests {
 
     #[test]
     fn good_run_calls_the_tool_shows_a_notice_and_ends_normally() {
-        assert_eq!(check_events(&events()).unwrap(), "Linux");
+        assert_eq!(check_events(&sample_events()).unwrap(), "Linux");
         for (left_out, expected) in [
             (1, "no notice was shown"),
             (2, "the model did not call `get_environment` first"),
             (3, "without an end of the turn"),
         ] {
-            let mut events = events();
+            let mut events = sample_events();
             events.remove(left_out);
             let error = check_events(&events).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        let mut events = events();
+        let mut events = sample_events();
         events[3]["outcome"] = json!("failed");
         assert!(check_events(&events).is_err());
     }
@@ -252,7 +252,7 @@ mod tests {
     fn first_token_time_is_read_from_the_first_matching_log_line() {
         let log = "17.250 warn host: x\n18.125 debug provider-local: first token after 9 ms\n\
                    19.000 debug provider-local: first token after 1 ms\n";
-        assert_eq!(first_token_in(log), Some(18.125));
-        assert_eq!(first_token_in("17.250 warn host: x\n"), None);
+        assert_eq!(first_token_seconds(log), Some(18.125));
+        assert_eq!(first_token_seconds("17.250 warn host: x\n"), None);
     }
 }

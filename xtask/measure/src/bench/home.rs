@@ -24,10 +24,10 @@ impl BenchmarkHome {
         }
         let home = Self { folder };
         // The mark of a workspace, so that the search for a workspace ends here.
-        let mark = home.work().join(".git");
+        let mark = home.work_folder().join(".git");
         fs::create_dir_all(&mark).with_context(|| format!("making `{}`", mark.display()))?;
-        fs::create_dir_all(home.user())
-            .with_context(|| format!("making `{}`", home.user().display()))?;
+        fs::create_dir_all(home.user_folder())
+            .with_context(|| format!("making `{}`", home.user_folder().display()))?;
         Ok(home)
     }
 
@@ -37,15 +37,15 @@ impl BenchmarkHome {
     }
 
     /// Returns the folder for `jaato`'s caches.
-    pub fn cache(&self) -> PathBuf {
+    pub fn cache_folder(&self) -> PathBuf {
         let caches = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
-        self.user().join(caches).join("jaato")
+        self.user_folder().join(caches).join("jaato")
     }
 
     /// Returns a command that uses this home and has few variables.
-    pub fn command(&self, program: &Path) -> Command {
+    pub fn isolated_command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().current_dir(self.work()).env("HOME", self.user());
+        command.env_clear().current_dir(self.work_folder()).env("HOME", self.user_folder());
         // Otherwise only root can read its memory statistics.
         command.env("JAATO_DUMPABLE", "1");
         if let Some(path) = std::env::var_os("PATH") {
@@ -55,12 +55,12 @@ impl BenchmarkHome {
     }
 
     /// Returns the user's home folder.
-    pub fn user(&self) -> PathBuf {
+    pub fn user_folder(&self) -> PathBuf {
         self.folder.join("home")
     }
 
     /// Returns the working directory.
-    pub fn work(&self) -> PathBuf {
+    pub fn work_folder(&self) -> PathBuf {
         self.folder.join("work")
     }
 }
@@ -87,7 +87,11 @@ mod tests {
         let stale = target.path().join("bench/x/home/stale");
         fs::create_dir_all(&stale).unwrap();
         let home = BenchmarkHome::new(&workspace, "x").unwrap();
-        assert!(!stale.exists() && home.user().is_dir() && home.work().join(".git").is_dir());
+        assert!(
+            !stale.exists()
+                && home.user_folder().is_dir()
+                && home.work_folder().join(".git").is_dir()
+        );
         drop(home);
         assert!(!target.path().join("bench/x").exists());
     }

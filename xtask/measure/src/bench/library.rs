@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::BenchmarkOutcome;
 use super::table::{BenchmarkFigure, FigureTarget};
-use super::yardstick::figure;
+use super::yardstick::parse_figure;
 use xtask::child;
 use xtask::workspace::CargoWorkspace;
 
@@ -16,15 +16,15 @@ const MIB_MAX: f64 = 150.0;
 const OPEN_MS_MAX: f64 = 2.0;
 
 /// Measures the library in a program of its own.
-pub fn library(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
-    let mut command = child::cargo(&workspace.root);
+pub fn measure_library(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let mut command = child::cargo_command(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-library"]);
     command.args(["--example", "library_bench"]);
-    Ok(BenchmarkOutcome::Figures(figures(&child::output(&mut command)?)?))
+    Ok(BenchmarkOutcome::Figures(parse_library_figures(&child::command_stdout(&mut command)?)?))
 }
 
-fn figures(line: &str) -> Result<Vec<BenchmarkFigure>> {
-    let of = |name: &str| figure(line, name);
+fn parse_library_figures(line: &str) -> Result<Vec<BenchmarkFigure>> {
+    let of = |name: &str| parse_figure(line, name);
     let times = of("cores")? / of("plain_cores")?.max(0.01);
     let row = |name: &str, value: f64, unit, target| {
         BenchmarkFigure::new(&format!("library: {name}"), value, unit, target)
@@ -45,8 +45,11 @@ mod tests {
     #[test]
     fn figures_above_their_targets_are_missed() {
         let line = r#"{"open_ms":2.5,"cores":0.6,"plain_cores":0.2,"mib":160}"#;
-        let verdicts: Vec<FigureVerdict> =
-            figures(line).unwrap().iter().map(BenchmarkFigure::verdict).collect();
+        let verdicts: Vec<FigureVerdict> = parse_library_figures(line)
+            .unwrap()
+            .iter()
+            .map(BenchmarkFigure::compare_with_target)
+            .collect();
         let is_missed: Vec<bool> =
             verdicts.iter().map(|verdict| *verdict == FigureVerdict::Missed).collect();
         assert_eq!(is_missed, [false, false, true, false]);

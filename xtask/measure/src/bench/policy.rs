@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::BenchmarkOutcome;
 use super::table::{BenchmarkFigure, FigureTarget};
-use super::yardstick::figure;
+use super::yardstick::parse_figure;
 use xtask::child;
 use xtask::workspace::CargoWorkspace;
 
@@ -16,23 +16,23 @@ const DECISION_MS_MAX: f64 = 5.0;
 const ASKED_PERCENT_MAX: f64 = 5.0;
 
 /// Measures decisions about three command lines of 4 KiB, and about both corpora.
-pub fn policy(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
-    let mut command = child::cargo(&workspace.root);
+pub fn measure_policy(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+    let mut command = child::cargo_command(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-policy"]);
     command.args(["--example", "policy_bench"]);
-    let line = child::output(&mut command)?;
+    let line = child::command_stdout(&mut command)?;
     let row = |name: &str, key: &str| -> Result<BenchmarkFigure> {
-        let ms = figure(&line, key)? / 1e3;
+        let ms = parse_figure(&line, key)? / 1e3;
         Ok(BenchmarkFigure::new(name, ms, "ms", FigureTarget::AtMost(DECISION_MS_MAX)))
     };
     let percent = |kind: &str, target: FigureTarget| -> Result<BenchmarkFigure> {
         let name = format!("policy: everyday commands that are asked, {kind}");
-        let value = figure(&line, &format!("{kind}_asked_percent"))?;
+        let value = parse_figure(&line, &format!("{kind}_asked_percent"))?;
         Ok(BenchmarkFigure::new(&name, value, "%", target))
     };
-    let bypasses = figure(&line, "bypasses")?;
+    let bypasses = parse_figure(&line, "bypasses")?;
     let name = format!("policy: lines of {bypasses} that get round rules");
-    let passing = figure(&line, "bypasses_that_pass")?;
+    let passing = parse_figure(&line, "bypasses_that_pass")?;
     Ok(BenchmarkOutcome::Figures(vec![
         percent("reads", FigureTarget::AtMost(ASKED_PERCENT_MAX))?,
         percent("outside", FigureTarget::AtLeast(100.0))?,

@@ -13,8 +13,8 @@ pub struct PeakMemory(BTreeMap<u32, u64>);
 impl PeakMemory {
     /// Samples a process and all its descendants. The system keeps each peak, so this can miss only
     /// changes right before the end.
-    pub fn sample(&mut self, root: u32) {
-        for process in descendants(root, &parents()) {
+    pub fn sample_process_tree(&mut self, root: u32) {
+        for process in find_descendants(root, &process_parents()) {
             if let Some(peak) = peak_kib(process) {
                 self.0.insert(process, peak);
             }
@@ -31,7 +31,7 @@ impl PeakMemory {
 
 /// Returns the descendants of a process. Some of them may have ended by now.
 pub fn descendants_of(root: u32) -> Vec<u32> {
-    let mut found = descendants(root, &parents());
+    let mut found = find_descendants(root, &process_parents());
     found.remove(0);
     found
 }
@@ -40,7 +40,9 @@ pub fn descendants_of(root: u32) -> Vec<u32> {
 /// processes count as zero.
 pub fn pss_kib(processes: &[u32]) -> u64 {
     let rollup = |process| fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
-    pss_of(processes.iter().filter_map(rollup).filter_map(|text| ProcessMemory::read(&text)))
+    total_pss(
+        processes.iter().filter_map(rollup).filter_map(|text| ProcessMemory::parse_rollup(&text)),
+    )
 }
 
 /// The memory of one process, in KiB.
@@ -53,9 +55,9 @@ struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    fn read(rollup: &str) -> Option<Self> {
+    fn parse_rollup(rollup: &str) -> Option<Self> {
         let range = rollup.split(' ').next()?.to_owned();
-        let kib = |name| kib_of(name, rollup);
+        let kib = |name| parse_kib_field(name, rollup);
         let private = kib("Private_Clean:")? + kib("Private_Dirty:")?;
         Some(Self { range, pss: kib("Pss:")?, private })
     }
@@ -63,17 +65,17 @@ impl ProcessMemory {
     /// Returns true if both share one memory without a copy. A child before its `exec` may use its
     /// parent's memory (`vfork`), and both then report the whole memory. After a `fork`, each
     /// reports half.
-    fn is_the_same_memory_as(&self, other: &Self) -> bool {
+    fn shares_memory_with(&self, other: &Self) -> bool {
         self.range == other.range
             && self.private > self.pss / 2
             && self.pss.abs_diff(other.pss) <= SAME_MEMORY_KIB_MAX
     }
 }
 
-fn pss_of(all: impl Iterator<Item = ProcessMemory>) -> u64 {
+fn total_pss(all: impl Iterator<Item = ProcessMemory>) -> u64 {
     let mut counted: Vec<ProcessMemory> = Vec::new();
     for held in all {
-        if !counted.iter().any(|other| held.is_the_same_memory_as(other)) {
+        if !counted.iter().any(|other| held.shares_memory_with(other)) {
             counted.push(held);
         }
     }
@@ -81,23 +83,23 @@ fn pss_of(all: impl Iterator<Item = ProcessMemory>) -> u64 {
 }
 
 /// Returns each process with its parent. Omits processes that end during the call.
-fn parents() -> Vec<(u32, u32)> {
+fn process_parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(|number| Some((number, parent_of(number)?))).collect()
 }
 
 fn parent_of(process: u32) -> Option<u32> {
-    parent_in(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    parse_parent(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
 /// Parses the parent. The second field is the program's name in brackets, which may contain
 /// anything.
-fn parent_in(stat: &str) -> Option<u32> {
+fn parse_parent(stat: &str) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
+fn find_descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
     while let Some(&parent) = found.get(at) {
@@ -109,10 +111,10 @@ fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
 
 /// Returns the peak resident memory of a process in KiB. The system keeps it.
 pub fn peak_kib(process: u32) -> Option<u64> {
-    kib_of("VmHWM:", &fs::read_to_string(format!("/proc/{process}/status")).ok()?)
+    parse_kib_field("VmHWM:", &fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-fn kib_of(name: &str, text: &str) -> Option<u64> {
+fn parse_kib_field(name: &str, text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
@@ -123,14 +125,17 @@ mod tests {
 
     #[test]
     fn parent_and_peak_memory_are_read_from_proc_files() {
-        assert_eq!(parent_in("12 (a b) c) S 7 12 12 0"), Some(7));
-        assert_eq!(parent_in(""), None);
-        assert_eq!(kib_of("VmHWM:", "Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
-        assert_eq!(kib_of("VmHWM:", "Name:\tx\n"), None);
-        assert_eq!(kib_of("Pss:", "x [rollup]\nPss:      274 kB\nPss_Dirty: 1 kB\n"), Some(274));
+        assert_eq!(parse_parent("12 (a b) c) S 7 12 12 0"), Some(7));
+        assert_eq!(parse_parent(""), None);
+        assert_eq!(parse_kib_field("VmHWM:", "Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
+        assert_eq!(parse_kib_field("VmHWM:", "Name:\tx\n"), None);
+        assert_eq!(
+            parse_kib_field("Pss:", "x [rollup]\nPss:      274 kB\nPss_Dirty: 1 kB\n"),
+            Some(274)
+        );
     }
 
-    fn held(range: &str, pss: u64, private: u64) -> ProcessMemory {
+    fn process_memory(range: &str, pss: u64, private: u64) -> ProcessMemory {
         ProcessMemory { range: range.to_owned(), pss, private }
     }
 
@@ -138,20 +143,23 @@ mod tests {
     fn child_that_shares_its_parents_memory_counts_once() {
         let rollup = "5592-7ffc ---p 00000000 00:00 0   [rollup]\nRss:  900 kB\nPss:  800 kB\n\
                       Pss_Dirty:  700 kB\nPrivate_Clean:   200 kB\nPrivate_Dirty:   500 kB\n";
-        assert_eq!(ProcessMemory::read(rollup), Some(held("5592-7ffc", 800, 700)));
-        assert_eq!(ProcessMemory::read(""), None);
-        let parent = held("a-z", 10_000, 9_000);
-        let before_exec = held("a-z", 10_004, 9_004);
-        let other = held("b-z", 10_000, 9_000);
-        assert_eq!(pss_of([parent.clone(), before_exec, other].into_iter()), 20_000);
+        assert_eq!(
+            ProcessMemory::parse_rollup(rollup),
+            Some(process_memory("5592-7ffc", 800, 700))
+        );
+        assert_eq!(ProcessMemory::parse_rollup(""), None);
+        let parent = process_memory("a-z", 10_000, 9_000);
+        let before_exec = process_memory("a-z", 10_004, 9_004);
+        let other = process_memory("b-z", 10_000, 9_000);
+        assert_eq!(total_pss([parent.clone(), before_exec, other].into_iter()), 20_000);
         // A fork shares its parent's memory, and each reports half of it.
-        let (parent, fork) = (held("a-z", 5_100, 100), held("a-z", 5_000, 50));
-        assert_eq!(pss_of([parent, fork].into_iter()), 10_100);
+        let (parent, fork) = (process_memory("a-z", 5_100, 100), process_memory("a-z", 5_000, 50));
+        assert_eq!(total_pss([parent, fork].into_iter()), 10_100);
     }
 
     #[test]
     fn all_descendants_count_and_other_processes_do_not() {
         let parents = [(2, 1), (5, 2), (6, 5), (7, 1), (8, 6)];
-        assert_eq!(descendants(2, &parents), [2, 5, 6, 8]);
+        assert_eq!(find_descendants(2, &parents), [2, 5, 6, 8]);
     }
 }

@@ -43,7 +43,7 @@ impl BenchmarkFigure {
     }
 
     /// Compares the figure with its target. A figure that could not be measured fails.
-    pub fn verdict(&self) -> FigureVerdict {
+    pub fn compare_with_target(&self) -> FigureVerdict {
         let measured = self.measured;
         match self.target {
             FigureTarget::AtMost(limit) | FigureTarget::AboutAtMost(limit) if measured <= limit => {
@@ -62,8 +62,10 @@ impl BenchmarkFigure {
 impl FigureTarget {
     fn target_text(self) -> String {
         match self {
-            Self::AtMost(limit) | Self::AboutAtMost(limit) => format!("≤ {}", three_digits(limit)),
-            Self::AtLeast(limit) => format!("≥ {}", three_digits(limit)),
+            Self::AtMost(limit) | Self::AboutAtMost(limit) => {
+                format!("≤ {}", format_three_digits(limit))
+            }
+            Self::AtLeast(limit) => format!("≥ {}", format_three_digits(limit)),
             Self::None => String::new(),
         }
     }
@@ -81,7 +83,7 @@ impl FigureVerdict {
 }
 
 /// Formats a table for users.
-pub fn render(figures: &[BenchmarkFigure]) -> String {
+pub fn render_table(figures: &[BenchmarkFigure]) -> String {
     let width = figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0).max(4);
     let mut text = String::new();
     let mut row = |what: &str, measured: &str, unit: &str, target: &str, verdict: &str| {
@@ -92,14 +94,14 @@ pub fn render(figures: &[BenchmarkFigure]) -> String {
     row("what", "measured", "", "target", "verdict");
     for figure in figures {
         let target = figure.target.target_text();
-        let verdict = figure.verdict().verdict_text();
-        row(&figure.what, &three_digits(figure.measured), figure.unit, &target, verdict);
+        let verdict = figure.compare_with_target().verdict_text();
+        row(&figure.what, &format_three_digits(figure.measured), figure.unit, &target, verdict);
     }
     text
 }
 
 /// Formats three significant digits, enough for values that vary by a tenth.
-fn three_digits(value: f64) -> String {
+fn format_three_digits(value: f64) -> String {
     if value.fract() == 0.0 {
         return format!("{value}");
     }
@@ -117,32 +119,35 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(measured: f64, target: FigureTarget, expected: FigureVerdict) {
-        assert_eq!(BenchmarkFigure::new("a call", measured, "µs", target).verdict(), expected);
+    fn check_verdict(measured: f64, target: FigureTarget, expected: FigureVerdict) {
+        assert_eq!(
+            BenchmarkFigure::new("a call", measured, "µs", target).compare_with_target(),
+            expected
+        );
     }
 
     #[test]
     fn a_target_is_met_at_its_limit_and_missed_beyond() {
-        check(4.0, FigureTarget::AtMost(4.0), FigureVerdict::Met);
-        check(4.01, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
-        check(33.0, FigureTarget::AtLeast(33.0), FigureVerdict::Met);
-        check(32.0, FigureTarget::AtLeast(33.0), FigureVerdict::Missed);
-        check(1e9, FigureTarget::None, FigureVerdict::None);
-        check(f64::NAN, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
-        check(f64::NAN, FigureTarget::AtLeast(4.0), FigureVerdict::Missed);
+        check_verdict(4.0, FigureTarget::AtMost(4.0), FigureVerdict::Met);
+        check_verdict(4.01, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
+        check_verdict(33.0, FigureTarget::AtLeast(33.0), FigureVerdict::Met);
+        check_verdict(32.0, FigureTarget::AtLeast(33.0), FigureVerdict::Missed);
+        check_verdict(1e9, FigureTarget::None, FigureVerdict::None);
+        check_verdict(f64::NAN, FigureTarget::AtMost(4.0), FigureVerdict::Missed);
+        check_verdict(f64::NAN, FigureTarget::AtLeast(4.0), FigureVerdict::Missed);
     }
 
     #[test]
     fn time_target_without_a_yardstick_is_missed_beyond_twice_its_value() {
-        check(3.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Met);
-        check(6.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Slow);
-        check(6.1, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
-        check(f64::NAN, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
+        check_verdict(3.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Met);
+        check_verdict(6.0, FigureTarget::AboutAtMost(3.0), FigureVerdict::Slow);
+        check_verdict(6.1, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
+        check_verdict(f64::NAN, FigureTarget::AboutAtMost(3.0), FigureVerdict::Missed);
     }
 
     #[test]
     fn each_line_has_figure_target_and_verdict() {
-        let text = render(&[
+        let text = render_table(&[
             BenchmarkFigure::new("a call", 0.4, "µs", FigureTarget::AtMost(4.0)),
             BenchmarkFigure::new("a hop there and back", 15.25, "µs", FigureTarget::AtMost(15.0)),
             BenchmarkFigure::new("a yardstick", 100.0, "µs", FigureTarget::None),

@@ -15,7 +15,7 @@ pub const MISSING: &str = "the weights of the embedded model are not in the cach
 
 /// Asks `jaato` for the file without a network, which also verifies it, so that no measured run has
 /// to. Returns `None` if it is missing.
-pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
+pub fn find_weights(jaato: &Path) -> Result<Option<PathBuf>> {
     let mut command = Command::new(jaato);
     command.args(["--offline", "model", "pull", MODEL]);
     let output =
@@ -24,12 +24,12 @@ pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let path = path_in(&text)
+    let path = parse_weights_path(&text)
         .with_context(|| format!("{} said: {text}", child::command_text(&command)))?;
     Ok(Some(path))
 }
 
-fn path_in(text: &str) -> Option<PathBuf> {
+fn parse_weights_path(text: &str) -> Option<PathBuf> {
     let path = text.lines().find_map(|line| line.split_once(" is on this machine: "))?.1;
     Some(PathBuf::from(path))
 }
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn model_path_is_read_from_the_line_that_names_it() {
         let text = "a notice\nqwen is on this machine: /home/me/a b.gguf\n";
-        assert_eq!(path_in(text), Some(PathBuf::from("/home/me/a b.gguf")));
-        assert_eq!(path_in("nothing"), None);
+        assert_eq!(parse_weights_path(text), Some(PathBuf::from("/home/me/a b.gguf")));
+        assert_eq!(parse_weights_path("nothing"), None);
     }
 }

@@ -20,30 +20,30 @@ pub struct Yardstick {
 
 impl Yardstick {
     /// Builds the yardstick with this name.
-    pub fn build(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
+    pub fn build_yardstick(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let folder = workspace.root.join("xtask").join("yardsticks").join(name);
         let target = workspace.target.join("yardsticks");
-        let mut build = child::cargo(&folder);
+        let mut build = child::cargo_command(&folder);
         build.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(&target);
-        child::run(&mut build)?;
+        child::run_command(&mut build)?;
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         Ok(Self { program: target.join("release").join(file) })
     }
 
     /// Returns the executable.
-    pub fn program(&self) -> &Path {
+    pub fn program_path(&self) -> &Path {
         &self.program
     }
 
     /// Runs the yardstick once and returns the median time of its calls.
     pub fn median_us(&self) -> Result<f64> {
-        let line = child::output(&mut Command::new(&self.program))?;
-        figure(&line, "median_us")
+        let line = child::command_stdout(&mut Command::new(&self.program))?;
+        parse_figure(&line, "median_us")
     }
 }
 
 /// Parses one figure from a measuring program's output.
-pub fn figure(line: &str, name: &str) -> Result<f64> {
+pub fn parse_figure(line: &str, name: &str) -> Result<f64> {
     let value: Value = serde_json::from_str(line).context("reading a program's figures")?;
     value[name].as_f64().with_context(|| format!("a program's figures have no `{name}`: {line}"))
 }
@@ -54,8 +54,8 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_figure_is_an_error() {
-        assert_eq!(figure("{\"median_us\": 75.5}\n", "median_us").unwrap(), 75.5);
-        assert!(figure("{\"median\": 1}", "median_us").is_err());
-        assert!(figure("", "median_us").is_err());
+        assert_eq!(parse_figure("{\"median_us\": 75.5}\n", "median_us").unwrap(), 75.5);
+        assert!(parse_figure("{\"median\": 1}", "median_us").is_err());
+        assert!(parse_figure("", "median_us").is_err());
     }
 }

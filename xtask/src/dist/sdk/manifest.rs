@@ -15,11 +15,13 @@ pub fn generate_manifest(ours: &str, members: &[&str], manifests: &str) -> Resul
         text.push_str(&format!("    \"{member}\",\n"));
     }
     text.push_str("]\n");
-    for (head, lines) in tables(ours) {
+    for (head, lines) in split_tables(ours) {
         let kept: Vec<&str> = match head {
             "workspace.package" | "workspace.dependencies" => {
-                let keys = keys(&lines)?;
-                keys.filter(|(key, _)| is_inherited(key, manifests)).map(|(_, line)| line).collect()
+                let keys = table_keys(&lines)?;
+                keys.filter(|(key, _)| is_inherited_key(key, manifests))
+                    .map(|(_, line)| line)
+                    .collect()
             }
             _ if head.starts_with("workspace.lints.") => lines,
             _ => continue,
@@ -31,7 +33,7 @@ pub fn generate_manifest(ours: &str, members: &[&str], manifests: &str) -> Resul
     Ok(text)
 }
 
-fn tables(manifest: &str) -> Vec<ManifestTable<'_>> {
+fn split_tables(manifest: &str) -> Vec<ManifestTable<'_>> {
     let mut tables: Vec<ManifestTable<'_>> = Vec::new();
     for line in manifest.lines() {
         let line = line.trim_end();
@@ -49,7 +51,7 @@ fn tables(manifest: &str) -> Vec<ManifestTable<'_>> {
 }
 
 /// Returns the keys with their lines. Fails for a value that continues in the next line.
-fn keys<'a>(lines: &[&'a str]) -> Result<impl Iterator<Item = (&'a str, &'a str)>> {
+fn table_keys<'a>(lines: &[&'a str]) -> Result<impl Iterator<Item = (&'a str, &'a str)>> {
     let mut keys = Vec::new();
     for line in lines {
         let (open, closed) = (line.matches(['[', '{']).count(), line.matches([']', '}']).count());
@@ -61,7 +63,7 @@ fn keys<'a>(lines: &[&'a str]) -> Result<impl Iterator<Item = (&'a str, &'a str)
     Ok(keys.into_iter())
 }
 
-fn is_inherited(key: &str, manifests: &str) -> bool {
+fn is_inherited_key(key: &str, manifests: &str) -> bool {
     let (plain, table) =
         (format!("{key}.workspace = true"), format!("{key} = {{ workspace = true"));
     manifests.lines().any(|line| line == plain || line.starts_with(&table))

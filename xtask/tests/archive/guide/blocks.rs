@@ -1,7 +1,7 @@
 //! The code blocks of a document, and the use of each.
 
 /// A block between fences.
-pub struct Block {
+pub struct GuideBlock {
     /// Its line in the document.
     pub line: usize,
     pub text: String,
@@ -29,16 +29,16 @@ pub enum BlockKind {
 
 /// Reads all blocks. Fails the test for a block that would not be tested.
 #[track_caller]
-pub fn read(document: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+pub fn read_blocks(document: &str) -> Vec<GuideBlock> {
+    let mut blocks: Vec<GuideBlock> = Vec::new();
     let (mut before, mut is_open) = ("", false);
     for (at, line) in document.lines().enumerate() {
         match (line.strip_prefix("```"), is_open) {
             (Some(language), false) => {
-                blocks.push(Block {
+                blocks.push(GuideBlock {
                     line: at + 1,
                     text: String::new(),
-                    does: does(before, language, at),
+                    does: block_kind(before, language, at),
                 });
                 is_open = true;
             }
@@ -56,7 +56,7 @@ pub fn read(document: &str) -> Vec<Block> {
 }
 
 #[track_caller]
-fn does(before: &str, language: &str, at: usize) -> BlockKind {
+fn block_kind(before: &str, language: &str, at: usize) -> BlockKind {
     let comment = before.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
     match comment.and_then(|comment| comment.split_once(": ")) {
         Some(("file", path)) => return BlockKind::File(path.to_owned()),
@@ -74,7 +74,7 @@ fn does(before: &str, language: &str, at: usize) -> BlockKind {
 }
 
 /// Quotes a path for the shell. `~` is the home, and `$JAATO` the folder of the archive.
-pub fn at_home(path: &str) -> String {
+pub fn shell_path(path: &str) -> String {
     match (path.strip_prefix("~/"), path.starts_with("$JAATO/")) {
         (Some(rest), _) => format!("\"$HOME/{rest}\""),
         (None, true) => format!("\"{path}\""),
@@ -86,7 +86,7 @@ pub fn at_home(path: &str) -> String {
 fn each_code_block_gets_its_use() {
     let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
         ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n```json\n{}\n```\n```toml\n```\n```c\n```\n";
-    let blocks = read(document);
+    let blocks = read_blocks(document);
     let uses: Vec<&BlockKind> = blocks.iter().map(|block| &block.does).collect();
     let (file, same) = (BlockKind::File("a/b.rs".into()), BlockKind::Same("c.toml".into()));
     let read = [
@@ -104,6 +104,6 @@ fn each_code_block_gets_its_use() {
 
 #[test]
 fn a_path_may_begin_at_home_or_in_the_archive() {
-    let paths = ["~/a b", "$JAATO/share/a", "src/$a"].map(at_home);
+    let paths = ["~/a b", "$JAATO/share/a", "src/$a"].map(shell_path);
     assert_eq!(paths, ["\"$HOME/a b\"", "\"$JAATO/share/a\"", "'src/$a'"]);
 }

@@ -2,7 +2,7 @@
 
 /// A command and its output in the document.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ShownStep {
     pub command: String,
     pub shows: Vec<String>,
 }
@@ -11,8 +11,8 @@ pub struct Step {
 const ANYTHING: char = '…';
 
 /// Parses the commands, each with the output up to the next.
-pub fn steps(text: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
+pub fn parse_steps(text: &str) -> Vec<ShownStep> {
+    let mut steps: Vec<ShownStep> = Vec::new();
     let mut goes_on = false;
     for line in text.lines() {
         if goes_on {
@@ -20,7 +20,7 @@ pub fn steps(text: &str) -> Vec<Step> {
             command.push('\n');
             command.push_str(line);
         } else if let Some(command) = line.strip_prefix("$ ") {
-            steps.push(Step { command: command.to_owned(), shows: Vec::new() });
+            steps.push(ShownStep { command: command.to_owned(), shows: Vec::new() });
         } else {
             steps.last_mut().expect("a block begins with `$ `").shows.push(line.to_owned());
             continue;
@@ -34,38 +34,38 @@ pub fn steps(text: &str) -> Vec<Step> {
 pub fn is_shown(shows: &[String], text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let shows: Vec<&str> = shows.iter().map(String::as_str).collect();
-    lines_fit(&shows, &lines)
+    do_lines_match(&shows, &lines)
 }
 
-fn lines_fit(shows: &[&str], lines: &[&str]) -> bool {
+fn do_lines_match(shows: &[&str], lines: &[&str]) -> bool {
     match shows {
         [] => lines.is_empty(),
         [first, rest @ ..] if first.trim() == "…" => {
-            (0..=lines.len()).any(|skip| lines_fit(rest, &lines[skip..]))
+            (0..=lines.len()).any(|skip| do_lines_match(rest, &lines[skip..]))
         }
-        [first, rest @ ..] => lines
-            .split_first()
-            .is_some_and(|(line, others)| fits(first, line) && lines_fit(rest, others)),
+        [first, rest @ ..] => lines.split_first().is_some_and(|(line, others)| {
+            does_line_match(first, line) && do_lines_match(rest, others)
+        }),
     }
 }
 
-fn fits(shows: &str, line: &str) -> bool {
+fn does_line_match(shows: &str, line: &str) -> bool {
     let Some((before, after)) = shows.split_once(ANYTHING) else {
         return shows.trim_end() == line.trim_end();
     };
     let Some(rest) = line.strip_prefix(before) else { return false };
     let places = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-    places.into_iter().any(|at| fits(after, &rest[at..]))
+    places.into_iter().any(|at| does_line_match(after, &rest[at..]))
 }
 
 #[test]
 fn commands_are_distinguished_from_their_output() {
-    let step = |command: &str, shows: &[&str]| Step {
+    let step = |command: &str, shows: &[&str]| ShownStep {
         command: command.to_owned(),
         shows: shows.iter().map(|line| (*line).to_owned()).collect(),
     };
     assert_eq!(
-        steps("$ a\n$ b \\\n    c\none\n\ntwo\n"),
+        parse_steps("$ a\n$ b \\\n    c\none\n\ntwo\n"),
         [step("a", &[]), step("b \\\n    c", &["one", "", "two"])]
     );
 }

@@ -55,26 +55,27 @@ impl BenchmarkAgents {
     /// Builds both and runs each once, so that descriptions are cached and files are in memory.
     pub fn new(workspace: &CargoWorkspace, name: &str) -> Result<Self> {
         let jaato = run::build_release(workspace)?;
-        let yardstick = Yardstick::build(workspace, "rig-agent")?.program().to_owned();
-        let script = ModelScript::one_command_per_step(&["echo warm"]);
-        let server = ScriptedModelServer::start(script.clone())?;
+        let yardstick =
+            Yardstick::build_yardstick(workspace, "rig-agent")?.program_path().to_owned();
+        let script = ModelScript::with_command_per_step(&["echo warm"]);
+        let server = ScriptedModelServer::start_server(script.clone())?;
         let agents = Self { home: BenchmarkHome::new(workspace, name)?, jaato, yardstick, server };
         for who in [AgentKind::Jaato, AgentKind::Yardstick] {
-            agents.run(who, &script)?;
+            agents.run_script(who, &script)?;
         }
         Ok(agents)
     }
 
     /// Returns a file to which a command can write for the benchmark.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub fn output_path(&self, name: &str) -> PathBuf {
         self.home.sibling_path(name)
     }
 
     /// Runs the conversation to its end, which must match the script.
-    pub fn run(&self, who: AgentKind, script: &ModelScript) -> Result<AgentRun> {
+    pub fn run_script(&self, who: AgentKind, script: &ModelScript) -> Result<AgentRun> {
         let started = Instant::now();
-        let tree = self.start(who, script)?;
-        self.finish(tree, started)
+        let tree = self.start_agent(who, script)?;
+        self.finish_run(tree, started)
     }
 
     /// Returns the home that both use.
@@ -83,8 +84,8 @@ impl BenchmarkAgents {
     }
 
     /// Returns a `jaato` command in the home.
-    pub fn jaato(&self, words: &[&str]) -> Command {
-        let mut command = self.home.command(&self.jaato);
+    pub fn jaato_command(&self, words: &[&str]) -> Command {
+        let mut command = self.home.isolated_command(&self.jaato);
         command.args(words);
         command
     }
@@ -96,35 +97,35 @@ impl BenchmarkAgents {
         script: &ModelScript,
     ) -> Result<(AgentRun, ObservedMemory)> {
         let started = Instant::now();
-        let tree = self.start(who, script)?;
-        let looker = MemoryObserver::start(tree.id());
-        let run = self.finish(tree, started);
-        let seen = looker.stop()?;
+        let tree = self.start_agent(who, script)?;
+        let looker = MemoryObserver::start_observing(tree.process_id());
+        let run = self.finish_run(tree, started);
+        let seen = looker.stop_observing()?;
         Ok((run?, seen))
     }
 
     /// Starts a conversation.
-    pub fn start(&self, who: AgentKind, script: &ModelScript) -> Result<ProcessTree> {
-        self.server.play(script.clone());
+    pub fn start_agent(&self, who: AgentKind, script: &ModelScript) -> Result<ProcessTree> {
+        self.server.play_script(script.clone());
         self.server.take_requests();
-        let mut command = self.command(who);
+        let mut command = self.agent_command(who);
         let create = |path: PathBuf| {
             File::create(&path).with_context(|| format!("making `{}`", path.display()))
         };
         command.stdin(Stdio::null());
         command.stdout(create(self.output_file())?).stderr(create(self.error_file())?);
-        ProcessTree::start(&mut command)
+        ProcessTree::start_tree(&mut command)
     }
 
-    fn command(&self, who: AgentKind) -> Command {
+    fn agent_command(&self, who: AgentKind) -> Command {
         let mut command = match who {
             AgentKind::Jaato | AgentKind::JaatoUnsaved => {
-                let mut command = self.home.command(&self.jaato);
+                let mut command = self.home.isolated_command(&self.jaato);
                 command.args(["run", "--yes", "--model", "openai/scripted"]);
                 command.args((who == AgentKind::JaatoUnsaved).then_some("--no-save"));
                 command
             }
-            AgentKind::Yardstick => self.home.command(&self.yardstick),
+            AgentKind::Yardstick => self.home.isolated_command(&self.yardstick),
         };
         command
             .env("OPENAI_BASE_URL", self.server.base_url())
@@ -133,19 +134,20 @@ impl BenchmarkAgents {
         command
     }
 
-    fn finish(&self, tree: ProcessTree, started: Instant) -> Result<AgentRun> {
-        let ended = tree.end(RUN_S_MAX)?;
-        let said = read(self.output_file())?;
+    fn finish_run(&self, tree: ProcessTree, started: Instant) -> Result<AgentRun> {
+        let ended = tree.wait_for_end(RUN_S_MAX)?;
+        let said = read_output(self.output_file())?;
         let well = matches!(ended.status, WaitStatus::Exited(_, 0));
         if !well || ended.killed > 0 || !said.trim_end().ends_with(LAST_WORDS) {
-            bail!("an agent did not finish: {}", self.describe(&ended)?);
+            bail!("an agent did not finish: {}", self.describe_failure(&ended)?);
         }
         Ok(AgentRun { started, ended, asked: self.server.take_requests() })
     }
 
     /// Describes a failed run.
-    pub fn describe(&self, ended: &ProcessTreeOutcome) -> Result<String> {
-        let (said, complained) = (read(self.output_file())?, read(self.error_file())?);
+    pub fn describe_failure(&self, ended: &ProcessTreeOutcome) -> Result<String> {
+        let (said, complained) =
+            (read_output(self.output_file())?, read_output(self.error_file())?);
         let from = complained.len().saturating_sub(COMPLAINT_BYTES_MAX);
         let complaint = complained.get(from..).unwrap_or(&complained);
         Ok(format!(
@@ -165,7 +167,7 @@ impl BenchmarkAgents {
     }
 }
 
-fn read(path: PathBuf) -> Result<String> {
+fn read_output(path: PathBuf) -> Result<String> {
     let bytes = fs::read(&path).with_context(|| format!("reading `{}`", path.display()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

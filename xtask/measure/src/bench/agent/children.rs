@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::agents::{AgentKind, AgentRun, BenchmarkAgents};
 use super::script::{ModelScript, ScriptedAnswer};
-use super::server::text_of;
+use super::server::content_text;
 use crate::bench::table::{BenchmarkFigure, FigureTarget};
 use crate::bench::{BenchmarkOutcome, ROUNDS};
 use xtask::workspace::CargoWorkspace;
@@ -39,9 +39,9 @@ const CHILD_TASK: &str = "Read the environment ten times.";
 const CALLED_TOOL: &str = "get_environment";
 
 /// Measures all of it.
-pub fn children(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_children(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "agents")?;
-    let config = agents.home().user().join(".config/jaato/config.toml");
+    let config = agents.home().user_folder().join(".config/jaato/config.toml");
     fs::create_dir_all(config.parent().context("a file has a folder")?)?;
     // No gc, because the script counts the results.
     let model = "[models.\"openai/scripted\"]\ncontext_limit = 10000000\n";
@@ -49,11 +49,11 @@ pub fn children(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     fs::write(&config, format!("[session]\nsteps_max = {steps_max}\n{model}"))?;
     let called = json!({ "aspect": "os" });
     let one_session = ModelScript::with_tool_calls(CALLED_TOOL, &called, 1, CHILDREN * CALLS);
-    let (one, many) = (family(1), family(CHILDREN));
+    let (one, many) = (parent_script(1), parent_script(CHILDREN));
     let (mut one_session_ms, mut many_ms) = (f64::INFINITY, f64::INFINITY);
     let (mut first_ms, mut one_mib, mut many_mib) = (f64::INFINITY, 0.0_f64, 0.0_f64);
     for _ in 0..ROUNDS {
-        let run = agents.run(AgentKind::Jaato, &one_session)?;
+        let run = agents.run_script(AgentKind::Jaato, &one_session)?;
         check_requests(&run, CHILDREN * CALLS + 1)?;
         one_session_ms = one_session_ms.min(cpu_ms(&run));
         let (run, seen) = agents.run_with_memory(AgentKind::Jaato, &many)?;
@@ -85,26 +85,26 @@ pub fn children(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
 }
 
 /// Returns the script of a parent that spawns children and ends when they have ended.
-fn family(children: usize) -> ModelScript {
+fn parent_script(children: usize) -> ModelScript {
     let call = |name: &str, arguments: Value, count| ScriptedAnswer::Tool {
         name: name.to_owned(),
         arguments,
         count,
     };
-    ModelScript::of_chooser(Arc::new(move |body| {
+    ModelScript::from_chooser(Arc::new(move |body| {
         let messages: &[Value] = body["messages"].as_array().map_or(&[], Vec::as_slice);
         let results = messages.iter().filter(|message| message["role"] == "tool").count();
         let is_child = messages.iter().any(|message| {
-            message["role"] == "user" && text_of(&message["content"]).contains(CHILD_TASK)
+            message["role"] == "user" && content_text(&message["content"]).contains(CHILD_TASK)
         });
         match (is_child, results) {
-            (true, CALLS) => ScriptedAnswer::last_words(),
+            (true, CALLS) => ScriptedAnswer::final_message(),
             (true, _) => call(CALLED_TOOL, json!({ "aspect": "os" }), 1),
             (false, spawned) if spawned < children => {
                 let count = SPAWNED_AT_ONCE.min(children - spawned);
                 call("spawn_subagent", json!({ "task": CHILD_TASK }), count)
             }
-            (false, _) => ScriptedAnswer::last_words(),
+            (false, _) => ScriptedAnswer::final_message(),
         }
     }))
 }
@@ -136,19 +136,19 @@ mod tests {
 
     #[test]
     fn children_are_told_from_their_parent_by_their_task() {
-        let choose = family(3).chooser.unwrap();
+        let choose = parent_script(3).chooser.unwrap();
         let user = |text: &str| json!({ "role": "user", "content": text });
         let result = json!({ "role": "tool", "content": "x" });
         let answer = |messages: &[Value]| choose(&json!({ "messages": messages }));
         let spawned = answer(&[user("go")]);
         assert!(matches!(spawned, ScriptedAnswer::Tool { count: 3, .. }), "{spawned:?}");
         let spawned = [&[user("go")][..], &vec![result.clone(); 3]].concat();
-        assert_eq!(answer(&spawned), ScriptedAnswer::last_words());
+        assert_eq!(answer(&spawned), ScriptedAnswer::final_message());
         let mut child = vec![user(CHILD_TASK)];
         for _ in 0..CALLS {
             assert!(matches!(answer(&child), ScriptedAnswer::Tool { count: 1, .. }));
             child.push(result.clone());
         }
-        assert_eq!(answer(&child), ScriptedAnswer::last_words());
+        assert_eq!(answer(&child), ScriptedAnswer::final_message());
     }
 }

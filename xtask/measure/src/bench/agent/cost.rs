@@ -37,37 +37,37 @@ struct AgentCost {
 }
 
 /// Runs both agents alternately.
-pub fn cost(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_cost(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "run")?;
-    let script = ModelScript::one_command_per_step(&["echo hello"]);
+    let script = ModelScript::with_command_per_step(&["echo hello"]);
     let (mut jaato, mut yardstick) = (AgentCost::UNKNOWN, AgentCost::UNKNOWN);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
-            jaato.take_times(&agents, AgentKind::Jaato, &script)?;
-            yardstick.take_times(&agents, AgentKind::Yardstick, &script)?;
+            jaato.measure_times(&agents, AgentKind::Jaato, &script)?;
+            yardstick.measure_times(&agents, AgentKind::Yardstick, &script)?;
         }
-        jaato.take_memory(&agents, AgentKind::Jaato, &script)?;
-        yardstick.take_memory(&agents, AgentKind::Yardstick, &script)?;
+        jaato.measure_memory(&agents, AgentKind::Jaato, &script)?;
+        yardstick.measure_memory(&agents, AgentKind::Yardstick, &script)?;
     }
-    Ok(outcome(jaato, yardstick))
+    Ok(compare_costs(jaato, yardstick))
 }
 
 impl AgentCost {
     const UNKNOWN: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY, mib: 0.0 };
 
-    fn take_times(
+    fn measure_times(
         &mut self,
         agents: &BenchmarkAgents,
         who: AgentKind,
         script: &ModelScript,
     ) -> Result<()> {
-        let ended = agents.run(who, script)?.ended;
+        let ended = agents.run_script(who, script)?.ended;
         self.wall_ms = self.wall_ms.min(ended.wall.as_secs_f64() * 1e3);
         self.cpu_ms = self.cpu_ms.min(ended.cpu.as_secs_f64() * 1e3);
         Ok(())
     }
 
-    fn take_memory(
+    fn measure_memory(
         &mut self,
         agents: &BenchmarkAgents,
         who: AgentKind,
@@ -79,7 +79,7 @@ impl AgentCost {
     }
 }
 
-fn outcome(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
+fn compare_costs(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
     let wall = (jaato.wall_ms, yardstick.wall_ms);
     let cpu = (jaato.cpu_ms, yardstick.cpu_ms);
     let memory = (jaato.mib, yardstick.mib);
@@ -103,13 +103,13 @@ fn outcome(jaato: AgentCost, yardstick: AgentCost) -> BenchmarkOutcome {
             ),
         ]);
     }
-    match void_reason(yardstick) {
+    match invalid_yardstick_reason(yardstick) {
         Some(why) => BenchmarkOutcome::Void { figures, why },
         None => BenchmarkOutcome::Figures(figures),
     }
 }
 
-fn void_reason(yardstick: AgentCost) -> Option<String> {
+fn invalid_yardstick_reason(yardstick: AgentCost) -> Option<String> {
     let AgentCost { cpu_ms, mib, .. } = yardstick;
     if cpu_ms > YARDSTICK_CPU_MS_MAX {
         return Some(format!(
@@ -126,13 +126,15 @@ fn void_reason(yardstick: AgentCost) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn cost(ms: f64, mib: f64) -> AgentCost {
+    fn agent_cost(ms: f64, mib: f64) -> AgentCost {
         AgentCost { wall_ms: ms, cpu_ms: ms, mib }
     }
 
     #[test]
     fn each_figure_is_shown_with_the_yardstick_and_their_ratio() {
-        let BenchmarkOutcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
+        let BenchmarkOutcome::Figures(figures) =
+            compare_costs(agent_cost(16.0, 30.0), agent_cost(8.0, 10.0))
+        else {
             panic!("the yardstick is a good one");
         };
         let measured: Vec<f64> = figures.iter().map(|figure| figure.measured).collect();
@@ -141,9 +143,16 @@ mod tests {
 
     #[test]
     fn yardstick_above_its_limits_voids_the_run() {
-        assert_eq!(void_reason(cost(12.0, 10.0)), None);
-        assert!(void_reason(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
-        assert!(void_reason(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
-        assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), BenchmarkOutcome::Void { .. }));
+        assert_eq!(invalid_yardstick_reason(agent_cost(12.0, 10.0)), None);
+        assert!(
+            invalid_yardstick_reason(agent_cost(12.1, 7.0))
+                .unwrap()
+                .contains("12.1 ms of processor time")
+        );
+        assert!(invalid_yardstick_reason(agent_cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
+        assert!(matches!(
+            compare_costs(agent_cost(30.0, 9.0), agent_cost(13.0, 9.0)),
+            BenchmarkOutcome::Void { .. }
+        ));
     }
 }

@@ -30,14 +30,14 @@ const RUNS: usize = 3;
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Runs one short call and the flood alternately.
-pub fn flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_flood(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "flood")?;
     let (mut base, mut flooded) = (0, 0);
     let (mut model_bytes, mut kept_bytes, mut wall) = (0, u64::MAX, Duration::MAX);
     for _ in 0..RUNS {
-        let script = ModelScript::one_command_per_step(&["echo hello"]).with_pause(PAUSE);
+        let script = ModelScript::with_command_per_step(&["echo hello"]).with_pause(PAUSE);
         base = base.max(agents.run_with_memory(AgentKind::Jaato, &script)?.1.command_alone);
-        let script = ModelScript::one_command_per_step(&[FLOOD]).with_pause(PAUSE);
+        let script = ModelScript::with_command_per_step(&[FLOOD]).with_pause(PAUSE);
         let (run, seen) = agents.run_with_memory(AgentKind::Jaato, &script)?;
         flooded = flooded.max(seen.command_alone);
         wall = wall.min(run.ended.wall);

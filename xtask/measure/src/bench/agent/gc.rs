@@ -51,22 +51,22 @@ const MESSAGES: usize = 10_000;
 const MESSAGE_BYTES: usize = 400;
 
 /// Measures all of it.
-pub fn gc(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_gc(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "gc")?;
     let mut figures = Vec::new();
-    for conversation in PlantedConversation::all() {
+    for conversation in PlantedConversation::all_conversations() {
         for (gc, summarizes) in GCS {
             let kinds: &[SummaryKind] = match summarizes {
                 true => &[SummaryKind::Good, SummaryKind::Empty],
                 false => &[SummaryKind::Good],
             };
             for &summaries in kinds {
-                let result = converse(&agents, &conversation, gc, summaries)?;
-                figures.extend(result.figures(&conversation, gc, summaries));
+                let result = run_conversation(&agents, &conversation, gc, summaries)?;
+                figures.extend(result.benchmark_figures(&conversation, gc, summaries));
             }
         }
     }
-    figures.extend(large_history(&agents)?);
+    figures.extend(measure_large_history(&agents)?);
     Ok(BenchmarkOutcome::Figures(figures))
 }
 
@@ -78,7 +78,7 @@ struct ConversationResult {
 }
 
 /// Has the conversation in one chat.
-fn converse(
+fn run_conversation(
     agents: &BenchmarkAgents,
     conversation: &PlantedConversation,
     gc: &str,
@@ -86,16 +86,18 @@ fn converse(
 ) -> Result<ConversationResult> {
     let model = Arc::new(ForgetfulModel::new(conversation.clone(), summaries));
     let choosing = Arc::clone(&model);
-    agents.server.play(ModelScript::of_chooser(Arc::new(move |body| choosing.answer(body))));
-    configure(agents, gc)?;
-    let mut input = conversation.prompts().join("\n");
+    agents.server.play_script(ModelScript::from_chooser(Arc::new(move |body| {
+        choosing.answer_request(body)
+    })));
+    write_gc_config(agents, gc)?;
+    let mut input = conversation.prompt_lines().join("\n");
     input.push('\n');
     let started = Instant::now();
-    let stderr = chat(agents, &["--no-save", "--yes"], &input)?;
+    let stderr = run_chat(agents, &["--no-save", "--yes"], &input)?;
     let seconds = started.elapsed().as_secs_f64();
     let collections = stderr.lines().filter(|line| line.starts_with(&format!("gc {gc}: "))).count();
     ensure!(
-        model.has_heard_all(),
+        model.was_asked_for_all(),
         "{} with gc-{gc}: the chat ended early:\n{stderr}",
         conversation.name
     );
@@ -103,7 +105,7 @@ fn converse(
 }
 
 impl ConversationResult {
-    fn figures(
+    fn benchmark_figures(
         &self,
         conversation: &PlantedConversation,
         gc: &str,
@@ -125,12 +127,12 @@ impl ConversationResult {
             true => FigureTarget::AtMost(most),
             false => FigureTarget::None,
         };
-        let seen = self.model.seen();
+        let seen = self.model.seen_facts();
         let is_hybrid = gc == "hybrid";
         let is_long = conversation.is_long;
-        let facts = percent(seen.facts_sent + seen.facts_recalled, seen.facts);
-        let constraints = percent(seen.constraints_sent, seen.constraints);
-        let sent = percent(seen.last_bytes, seen.all_bytes);
+        let facts = percent_of(seen.facts_sent + seen.facts_recalled, seen.facts);
+        let constraints = percent_of(seen.constraints_sent, seen.constraints);
+        let sent = percent_of(seen.last_bytes, seen.all_bytes);
         vec![
             figure("collections", self.collections as f64, "", least(COLLECTIONS_MIN, is_long)),
             figure("time", self.seconds, "s", FigureTarget::None),
@@ -143,7 +145,7 @@ impl ConversationResult {
             figure("constraints in the request", constraints, "%", FigureTarget::AtLeast(100.0)),
             figure(
                 "facts in the request",
-                percent(seen.facts_sent, seen.facts),
+                percent_of(seen.facts_sent, seen.facts),
                 "%",
                 FigureTarget::None,
             ),
@@ -153,12 +155,12 @@ impl ConversationResult {
     }
 }
 
-fn percent(part: usize, whole: usize) -> f64 {
+fn percent_of(part: usize, whole: usize) -> f64 {
     if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-fn configure(agents: &BenchmarkAgents, gc: &str) -> Result<()> {
-    let folder = agents.home().user().join(".config/jaato");
+fn write_gc_config(agents: &BenchmarkAgents, gc: &str) -> Result<()> {
+    let folder = agents.home().user_folder().join(".config/jaato");
     fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
     let text = format!(
         "[gc]\nplugin = \"{gc}\"\npreserve_recent_turns = 3\n\
@@ -169,8 +171,8 @@ fn configure(agents: &BenchmarkAgents, gc: &str) -> Result<()> {
 }
 
 /// Runs a chat with this input. Returns its standard error.
-fn chat(agents: &BenchmarkAgents, words: &[&str], input: &str) -> Result<String> {
-    let mut command = agents.jaato(&[&["chat"][..], words].concat());
+fn run_chat(agents: &BenchmarkAgents, words: &[&str], input: &str) -> Result<String> {
+    let mut command = agents.jaato_command(&[&["chat"][..], words].concat());
     command
         .args(["--model", "openai/scripted"])
         .env("OPENAI_BASE_URL", agents.server.base_url())
@@ -192,17 +194,18 @@ fn chat(agents: &BenchmarkAgents, words: &[&str], input: &str) -> Result<String>
 
 /// Collects in a history of 1,000,000 tokens in 10,000 messages. The yardstick writes this history
 /// as JSON and reads it again.
-fn large_history(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
-    configure(agents, "truncate")?;
-    let store = SessionStore::new(agents.home().user().join(".local/share/jaato/sessions"));
+fn measure_large_history(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
+    write_gc_config(agents, "truncate")?;
+    let store = SessionStore::new(agents.home().user_folder().join(".local/share/jaato/sessions"));
     let id = SessionId::new("20260101-000000-gclong");
-    let mut writer = store.create(&id, &agents.home().work().to_string_lossy(), None)?;
-    let records: Vec<SessionRecord> = (0..MESSAGES).map(message).collect();
-    writer.append(records.iter().cloned(), Durability::Written)?;
+    let mut writer =
+        store.create_session(&id, &agents.home().work_folder().to_string_lossy(), None)?;
+    let records: Vec<SessionRecord> = (0..MESSAGES).map(history_message).collect();
+    writer.append_records(records.iter().cloned(), Durability::Written)?;
     drop(writer);
     let (mut json_ms, mut opened_ms, mut collected_ms) =
         (f64::INFINITY, f64::INFINITY, f64::INFINITY);
-    let bodies: Vec<Value> = (0..MESSAGES).map(body).collect();
+    let bodies: Vec<Value> = (0..MESSAGES).map(message_body).collect();
     for round in 0..ROUNDS {
         let started = Instant::now();
         let text = serde_json::to_string(&bodies)?;
@@ -211,12 +214,12 @@ fn large_history(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
         json_ms = json_ms.min(started.elapsed().as_secs_f64() * 1e3);
         let resume = ["--resume", id.as_str()];
         let started = Instant::now();
-        chat(agents, &resume, "")?;
+        run_chat(agents, &resume, "")?;
         opened_ms = opened_ms.min(started.elapsed().as_secs_f64() * 1e3);
         let copy = SessionId::new(format!("20260101-00000{round}-gccopy"));
-        store.fork(&id, &copy, None)?;
+        store.fork_session(&id, &copy, None)?;
         let started = Instant::now();
-        let stderr = chat(agents, &["--resume", copy.as_str()], "/gc\n")?;
+        let stderr = run_chat(agents, &["--resume", copy.as_str()], "/gc\n")?;
         collected_ms = collected_ms.min(started.elapsed().as_secs_f64() * 1e3);
         ensure!(stderr.contains("old messages left out"), "nothing was collected: {stderr}");
     }
@@ -231,12 +234,12 @@ fn large_history(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
     ])
 }
 
-fn body(at: usize) -> Value {
+fn message_body(at: usize) -> Value {
     let role = if at.is_multiple_of(2) { "user" } else { "model" };
     let text = format!("{at} {}", "some words ".repeat(MESSAGE_BYTES / 11));
     json!({ "role": role, "parts": [{ "type": "text", "text": text }] })
 }
 
-fn message(at: usize) -> SessionRecord {
-    SessionRecord::new(record_type::MESSAGE, body(at))
+fn history_message(at: usize) -> SessionRecord {
+    SessionRecord::new(record_type::MESSAGE, message_body(at))
 }

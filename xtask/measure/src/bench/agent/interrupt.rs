@@ -80,7 +80,7 @@ struct InterruptMeasurement {
 }
 
 /// Interrupts and kills each case.
-pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_interrupts(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "interrupt")?;
     let (mut figures, mut left) = (Vec::new(), 0);
     for (signal, name, limit) in [
@@ -90,7 +90,7 @@ pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
         for case in CASES {
             let mut best_ms = f64::INFINITY;
             for _ in 0..ROUNDS {
-                let ending = end(&agents, case, signal)
+                let ending = interrupt_case(&agents, case, signal)
                     .with_context(|| format!("{name} while: {}", case.name))?;
                 best_ms = best_ms.min(ending.gone.as_secs_f64() * 1e3);
                 left += ending.left;
@@ -109,27 +109,27 @@ pub fn interrupt(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     Ok(BenchmarkOutcome::Figures(figures))
 }
 
-fn end(
+fn interrupt_case(
     agents: &BenchmarkAgents,
     case: &InterruptCase,
     signal: InterruptSignal,
 ) -> Result<InterruptMeasurement> {
-    let file = agents.file("pid");
+    let file = agents.output_path("pid");
     if file.exists() {
         fs::remove_file(&file).with_context(|| format!("removing `{}`", file.display()))?;
     }
-    let tree = agents.start(AgentKind::Jaato, &script(case, &file))?;
+    let tree = agents.start_agent(AgentKind::Jaato, &case_script(case, &file))?;
     let ready = wait_until_ready(agents, case, &file);
     let seen: Vec<u32> = descendants_of(std::process::id());
     let sent = match signal {
-        InterruptSignal::Interrupt => tree.interrupt(),
-        InterruptSignal::Kill => tree.kill(),
+        InterruptSignal::Interrupt => tree.send_interrupt(),
+        InterruptSignal::Kill => tree.kill_command(),
     };
-    finish(agents, tree, signal, ready, &seen, sent)
+    wait_for_exit(agents, tree, signal, ready, &seen, sent)
 }
 
 /// Waits for the processes, even after an error.
-fn finish(
+fn wait_for_exit(
     agents: &BenchmarkAgents,
     tree: ProcessTree,
     signal: InterruptSignal,
@@ -137,30 +137,31 @@ fn finish(
     seen: &[u32],
     sent: Result<Instant>,
 ) -> Result<InterruptMeasurement> {
-    let ended = tree.end(GONE_S_MAX)?;
-    let told = ready.with_context(|| format!("it was not ready: {:?}", agents.describe(&ended)))?;
+    let ended = tree.wait_for_end(GONE_S_MAX)?;
+    let told = ready
+        .with_context(|| format!("it was not ready: {:?}", agents.describe_failure(&ended)))?;
     let sent = sent?;
     let well = match signal {
         InterruptSignal::Interrupt => matches!(ended.status, WaitStatus::Exited(_, CANCELLED)),
         InterruptSignal::Kill => matches!(ended.status, WaitStatus::Signaled(..)),
     };
     if !well {
-        bail!("it ended otherwise: {}", agents.describe(&ended)?);
+        bail!("it ended otherwise: {}", agents.describe_failure(&ended)?);
     }
     let alive = |process: &&u32| Path::new("/proc").join(process.to_string()).exists();
     let still_there = seen.iter().chain(&told).filter(alive).count();
     Ok(InterruptMeasurement { gone: ended.gone - sent, left: ended.killed + still_there })
 }
 
-fn script(case: &InterruptCase, file: &Path) -> ModelScript {
+fn case_script(case: &InterruptCase, file: &Path) -> ModelScript {
     let mut answers = Vec::new();
     if let Some(command) = case.command {
         answers.push(ScriptedAnswer::Calls(vec![
             command.replace("FILE", &file.display().to_string()),
         ]));
     }
-    answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::last_words() });
-    ModelScript::of_answers(answers)
+    answers.push(if case.hangs { ScriptedAnswer::Hang } else { ScriptedAnswer::final_message() });
+    ModelScript::from_answers(answers)
 }
 
 /// Returns the process id that the command wrote, if there is one.
@@ -191,11 +192,11 @@ mod tests {
     #[test]
     fn each_case_hangs_in_the_model_or_in_its_call() {
         let scripts: Vec<ModelScript> =
-            CASES.iter().map(|case| script(case, Path::new("/tmp/pid"))).collect();
+            CASES.iter().map(|case| case_script(case, Path::new("/tmp/pid"))).collect();
         assert_eq!(scripts[0].answers, [ScriptedAnswer::Hang]);
         let call = |command: &str| ScriptedAnswer::Calls(vec![command.to_owned()]);
         let runs = call("echo $$ > /tmp/pid; exec sleep 300");
-        assert_eq!(scripts[1].answers, [runs, ScriptedAnswer::last_words()]);
+        assert_eq!(scripts[1].answers, [runs, ScriptedAnswer::final_message()]);
         assert_eq!(scripts[3].answers[1], ScriptedAnswer::Hang);
     }
 }

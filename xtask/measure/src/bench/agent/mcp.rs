@@ -40,28 +40,29 @@ const LATER_MS_MAX: f64 = 50.0;
 const PAIRS: usize = 3;
 
 /// Runs with and without servers alternately, and then calls a server's tool.
-pub fn mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_mcp(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "mcp")?;
-    let yardstick = Yardstick::build(workspace, "mcp-echo")?;
+    let yardstick = Yardstick::build_yardstick(workspace, "mcp-echo")?;
     let own_ms = yardstick.median_us()? / 1e3;
     let servers = McpServersConfig::new(&agents, &yardstick)?;
     let (mut without, mut with) = (Duration::MAX, Duration::MAX);
     let mut call = Duration::MAX;
-    let talk = ModelScript::one_command_per_step(&[]);
+    let talk = ModelScript::with_command_per_step(&[]);
     let arguments = json!({ "text": "the quick brown fox jumps over the lazy dog" });
     let calls = ModelScript::with_tool_calls("mcp__s0__count_bytes", &arguments, 1, CALLS);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
             servers.remove_config()?;
-            without = without.min(first_request(&agents.run(AgentKind::Jaato, &talk)?)?);
-            servers.configure()?;
-            with = with.min(first_request(&agents.run(AgentKind::Jaato, &talk)?)?);
+            without =
+                without.min(first_request_time(&agents.run_script(AgentKind::Jaato, &talk)?)?);
+            servers.write_config()?;
+            with = with.min(first_request_time(&agents.run_script(AgentKind::Jaato, &talk)?)?);
         }
-        call = call.min(median_call(&agents.run(AgentKind::Jaato, &calls)?)?);
+        call = call.min(median_call_time(&agents.run_script(AgentKind::Jaato, &calls)?)?);
     }
     let naps =
         ModelScript::with_tool_calls("mcp__s0__nap", &json!({ "ms": NAP_MS }), BESIDE, STEPS);
-    let beside = run_duration(&agents.run(AgentKind::Jaato, &naps)?)?;
+    let beside = run_duration(&agents.run_script(AgentKind::Jaato, &naps)?)?;
     let figure = |what, measured, target| {
         BenchmarkFigure::new(&format!("MCP servers: {what}"), measured, "ms", target)
     };
@@ -95,8 +96,8 @@ struct McpServersConfig {
 impl McpServersConfig {
     /// Gets the description of each server once. The last server hangs afterwards.
     fn new(agents: &BenchmarkAgents, yardstick: &Yardstick) -> Result<Self> {
-        let hangs = agents.file("hangs");
-        let program = yardstick.program();
+        let hangs = agents.output_path("hangs");
+        let program = yardstick.program_path();
         let mut list = Map::new();
         for number in 0..SERVERS - 1 {
             let entry = json!({ "command": program, "args": ["serve"] });
@@ -107,16 +108,16 @@ impl McpServersConfig {
         list.insert("last".to_owned(), json!({ "command": "sh", "args": ["-c", line] }));
         let names: Vec<String> = list.keys().cloned().collect();
         let list = json!({ "mcpServers": Value::Object(list) }).to_string();
-        let servers = Self { file: agents.home().user().join(".mcp.json"), list };
-        servers.configure()?;
+        let servers = Self { file: agents.home().user_folder().join(".mcp.json"), list };
+        servers.write_config()?;
         for name in names {
-            child::output(&mut agents.jaato(&["mcp", "connect", &name]))?;
+            child::command_stdout(&mut agents.jaato_command(&["mcp", "connect", &name]))?;
         }
         fs::write(&hangs, "").with_context(|| format!("writing `{}`", hangs.display()))?;
         Ok(servers)
     }
 
-    fn configure(&self) -> Result<()> {
+    fn write_config(&self) -> Result<()> {
         fs::write(&self.file, &self.list)
             .with_context(|| format!("writing `{}`", self.file.display()))
     }
@@ -126,7 +127,7 @@ impl McpServersConfig {
     }
 }
 
-fn first_request(run: &AgentRun) -> Result<Duration> {
+fn first_request_time(run: &AgentRun) -> Result<Duration> {
     let first = run.asked.first().context("the model was never asked")?;
     Ok(first.at.duration_since(run.started))
 }
@@ -141,7 +142,7 @@ fn run_duration(run: &AgentRun) -> Result<Duration> {
 }
 
 /// Returns the median time from the model's answer with a call to the request with its result.
-fn median_call(run: &AgentRun) -> Result<Duration> {
+fn median_call_time(run: &AgentRun) -> Result<Duration> {
     let last = run.asked.last().context("the model was never asked")?;
     // A run with missing calls or errors would look fast.
     if last.results != CALLS || !last.last_result.contains("43") {

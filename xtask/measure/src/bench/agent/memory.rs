@@ -33,7 +33,7 @@ pub struct MemoryObserver {
 impl MemoryObserver {
     /// Starts to observe the command with this process id, a child of this process. Orphaned
     /// descendants also become children of this process.
-    pub fn start(root: u32) -> Self {
+    pub fn start_observing(root: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -50,7 +50,7 @@ impl MemoryObserver {
     }
 
     /// Stops and returns the observed memory.
-    pub fn stop(self) -> Result<ObservedMemory> {
+    pub fn stop_observing(self) -> Result<ObservedMemory> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().ok().context("the thread that looks at the memory panicked")
     }

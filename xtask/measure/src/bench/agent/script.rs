@@ -44,13 +44,13 @@ pub enum ScriptedAnswer {
 
 impl ModelScript {
     /// Returns a script with one shell command per step, then the last message.
-    pub fn one_command_per_step(commands: &[&str]) -> Self {
+    pub fn with_command_per_step(commands: &[&str]) -> Self {
         let mut answers: Vec<ScriptedAnswer> = commands
             .iter()
             .map(|&command| ScriptedAnswer::Calls(vec![command.to_owned()]))
             .collect();
-        answers.push(ScriptedAnswer::last_words());
-        Self::of_answers(answers)
+        answers.push(ScriptedAnswer::final_message());
+        Self::from_answers(answers)
     }
 
     /// Returns a script with the same call of another tool, `count` times in parallel in each step,
@@ -59,23 +59,23 @@ impl ModelScript {
         let call =
             ScriptedAnswer::Tool { name: name.to_owned(), arguments: arguments.clone(), count };
         let mut answers = vec![call; steps];
-        answers.push(ScriptedAnswer::last_words());
-        Self::of_answers(answers)
+        answers.push(ScriptedAnswer::final_message());
+        Self::from_answers(answers)
     }
 
     /// Returns a script with all calls in one answer, then the last message.
-    pub fn in_one_answer(commands: &[&str]) -> Self {
+    pub fn with_parallel_commands(commands: &[&str]) -> Self {
         let calls = commands.iter().map(|&command| command.to_owned()).collect();
-        Self::of_answers(vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::last_words()])
+        Self::from_answers(vec![ScriptedAnswer::Calls(calls), ScriptedAnswer::final_message()])
     }
 
     /// Returns a script whose answers depend on the whole request.
-    pub fn of_chooser(chooser: AnswerChooser) -> Self {
-        Self { chooser: Some(chooser), ..Self::of_answers(Vec::new()) }
+    pub fn from_chooser(chooser: AnswerChooser) -> Self {
+        Self { chooser: Some(chooser), ..Self::from_answers(Vec::new()) }
     }
 
     /// Returns a script with these answers.
-    pub fn of_answers(answers: Vec<ScriptedAnswer>) -> Self {
+    pub fn from_answers(answers: Vec<ScriptedAnswer>) -> Self {
         Self { answers, chooser: None, pause: Duration::ZERO }
     }
 
@@ -104,7 +104,7 @@ impl ModelScript {
 
 impl ScriptedAnswer {
     /// Ends the conversation.
-    pub fn last_words() -> Self {
+    pub fn final_message() -> Self {
         Self::Text(LAST_WORDS.to_owned())
     }
 }
@@ -122,14 +122,14 @@ pub struct AnsweredRequest {
 pub fn response_body(answer: &ScriptedAnswer, request: AnsweredRequest) -> Option<String> {
     let (message, reason) = match answer {
         ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
-            let calls = calls(answer, request.number);
+            let calls = tool_calls_json(answer, request.number);
             (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
         }
         ScriptedAnswer::Text(text) => (json!({ "role": "assistant", "content": text }), "stop"),
         ScriptedAnswer::Hang => return None,
     };
     let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
-    Some(response_object("chat.completion", &json!([choice]), &usage(request)).to_string())
+    Some(response_object("chat.completion", &json!([choice]), &usage_json(request)).to_string())
 }
 
 /// Returns the answer as server-sent events, or the start of an answer that hangs.
@@ -144,7 +144,8 @@ pub fn streamed_body(answer: &ScriptedAnswer, request: AnsweredRequest) -> Strin
     event(choice(json!({ "role": "assistant", "content": "" }), Value::Null), Value::Null);
     let reason = match answer {
         ScriptedAnswer::Calls(_) | ScriptedAnswer::Tool { .. } => {
-            for (index, mut call) in calls(answer, request.number).into_iter().enumerate() {
+            for (index, mut call) in tool_calls_json(answer, request.number).into_iter().enumerate()
+            {
                 call["index"] = json!(index);
                 event(choice(json!({ "tool_calls": [call] }), Value::Null), Value::Null);
             }
@@ -160,12 +161,12 @@ pub fn streamed_body(answer: &ScriptedAnswer, request: AnsweredRequest) -> Strin
         }
     };
     event(choice(json!({}), json!(reason)), Value::Null);
-    event(json!([]), usage(request));
+    event(json!([]), usage_json(request));
     text.push_str("data: [DONE]\n\n");
     text
 }
 
-fn calls(answer: &ScriptedAnswer, request: usize) -> Vec<Value> {
+fn tool_calls_json(answer: &ScriptedAnswer, request: usize) -> Vec<Value> {
     let call = |(index, (name, arguments)): (usize, (&str, String))| {
         json!({
             "id": format!("call_{request}_{index}"),
@@ -197,7 +198,7 @@ fn response_object(object: &str, choices: &Value, usage: &Value) -> Value {
     })
 }
 
-fn usage(request: AnsweredRequest) -> Value {
+fn usage_json(request: AnsweredRequest) -> Value {
     let prompt = request.tokens;
     json!({ "prompt_tokens": prompt, "completion_tokens": 10, "total_tokens": prompt + 10 })
 }
@@ -208,14 +209,14 @@ mod tests {
 
     #[test]
     fn next_scripted_answer_depends_on_the_number_of_results() {
-        let script = ModelScript::one_command_per_step(&["a", "b"]);
+        let script = ModelScript::with_command_per_step(&["a", "b"]);
         assert_eq!(script.answer_after(0), Some(&ScriptedAnswer::Calls(vec!["a".to_owned()])));
         assert_eq!(script.answer_after(1), Some(&ScriptedAnswer::Calls(vec!["b".to_owned()])));
-        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::final_message()));
         assert_eq!(script.answer_after(3), None);
-        let script = ModelScript::in_one_answer(&["a", "b"]);
+        let script = ModelScript::with_parallel_commands(&["a", "b"]);
         assert_eq!(script.answer_after(1), None, "one of two results is missing");
-        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::last_words()));
+        assert_eq!(script.answer_after(2), Some(&ScriptedAnswer::final_message()));
     }
 
     #[test]

@@ -63,7 +63,7 @@ struct ScriptedServerState {
 
 impl ScriptedModelServer {
     /// Starts a server on a free port.
-    pub fn start(script: ModelScript) -> Result<Self> {
+    pub fn start_server(script: ModelScript) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listening")?;
         let address = listener.local_addr().context("listening")?;
         let (sender, asked) = channel();
@@ -75,7 +75,7 @@ impl ScriptedModelServer {
             answered: Mutex::new(None),
         });
         let accepting = Arc::clone(&shared);
-        let accepting = std::thread::spawn(move || accept(&listener, &accepting));
+        let accepting = std::thread::spawn(move || accept_connections(&listener, &accepting));
         Ok(Self { address, shared, asked, accepting: Some(accepting) })
     }
 
@@ -85,7 +85,7 @@ impl ScriptedModelServer {
     }
 
     /// Answers from another script.
-    pub fn play(&self, script: ModelScript) {
+    pub fn play_script(&self, script: ModelScript) {
         *self.shared.script.lock() = script;
         *self.shared.answered.lock() = None;
     }
@@ -117,7 +117,7 @@ impl Drop for ScriptedModelServer {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<ScriptedServerState>) {
+fn accept_connections(listener: &TcpListener, shared: &Arc<ScriptedServerState>) {
     for stream in listener.incoming() {
         if shared.closing.load(Ordering::SeqCst) {
             return;
@@ -125,7 +125,7 @@ fn accept(listener: &TcpListener, shared: &Arc<ScriptedServerState>) {
         let Ok(stream) = stream else { continue };
         let shared = Arc::clone(shared);
         std::thread::spawn(move || {
-            if let Err(error) = serve(&stream, &shared) {
+            if let Err(error) = serve_connection(&stream, &shared) {
                 // Half of the benchmarks disconnect the client in the middle.
                 let gone = error.downcast_ref::<std::io::Error>().is_some();
                 if !gone {
@@ -137,14 +137,14 @@ fn accept(listener: &TcpListener, shared: &Arc<ScriptedServerState>) {
 }
 
 /// Answers requests until the client closes the connection.
-fn serve(stream: &TcpStream, shared: &ScriptedServerState) -> Result<()> {
+fn serve_connection(stream: &TcpStream, shared: &ScriptedServerState) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader)? {
         let script = shared.script.lock().clone();
         let at = Instant::now();
         let number = shared.requests.fetch_add(1, Ordering::SeqCst);
-        let (reply, asked) = reply(&script, &request, at, number)?;
+        let (reply, asked) = build_reply(&script, &request, at, number)?;
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
         if let Some(mut asked) = asked {
@@ -206,7 +206,7 @@ pub fn read_request(reader: &mut impl BufRead) -> Result<Option<ModelHttpRequest
 }
 
 /// Returns the bytes of the response, and the data of the request.
-fn reply(
+fn build_reply(
     script: &ModelScript,
     request: &ModelHttpRequest,
     at: Instant,
@@ -214,7 +214,7 @@ fn reply(
 ) -> Result<(Vec<u8>, Option<ModelRequestRecord>)> {
     if request.target != COMPLETIONS {
         let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
-        return Ok((response("404 Not Found", "application/json", text.as_bytes()), None));
+        return Ok((http_response("404 Not Found", "application/json", text.as_bytes()), None));
     }
     let body: Value = serde_json::from_slice(&request.body).context("reading a request's body")?;
     let mut asked = request_record(&body, at)?;
@@ -224,15 +224,18 @@ fn reply(
             r#"{{"error":{{"message":"the script has no answer after {} results"}}}}"#,
             asked.results
         );
-        return Ok((response("400 Bad Request", "application/json", text.as_bytes()), Some(asked)));
+        return Ok((
+            http_response("400 Bad Request", "application/json", text.as_bytes()),
+            Some(asked),
+        ));
     };
     asked.hangs = *answer == ScriptedAnswer::Hang;
     let numbered = AnsweredRequest { number, tokens: request.body.len() / BYTES_PER_TOKEN };
     let bytes = if body["stream"] == true {
-        in_chunks(&streamed_body(answer, numbered), answer)
+        encode_chunk(&streamed_body(answer, numbered), answer)
     } else {
         let text = response_body(answer, numbered).context("only a stream can hang")?;
-        response("200 OK", "application/json", text.as_bytes())
+        http_response("200 OK", "application/json", text.as_bytes())
     };
     Ok((bytes, Some(asked)))
 }
@@ -241,8 +244,10 @@ fn request_record(body: &Value, at: Instant) -> Result<ModelRequestRecord> {
     let messages = body["messages"].as_array().context("a request without messages")?;
     let results: Vec<&Value> =
         messages.iter().filter(|message| message["role"] == "tool").collect();
-    let last_result = results.last().map(|result| text_of(&result["content"])).unwrap_or_default();
-    let kept_bytes = serde_json::from_str(&last_result).map_or(0, |result| longest_file(&result));
+    let last_result =
+        results.last().map(|result| content_text(&result["content"])).unwrap_or_default();
+    let kept_bytes =
+        serde_json::from_str(&last_result).map_or(0, |result| longest_file_content(&result));
     let (results, since_answer) = (results.len(), None);
     Ok(ModelRequestRecord { at, since_answer, results, last_result, kept_bytes, hangs: false })
 }
@@ -250,21 +255,21 @@ fn request_record(body: &Value, at: Instant) -> Result<ModelRequestRecord> {
 /// The keys with which a result names a file that holds its full output, at any depth.
 const FILE_KEYS: [&str; 2] = ["file", "output_file"];
 
-fn longest_file(result: &Value) -> u64 {
+fn longest_file_content(result: &Value) -> u64 {
     let within = match result {
         Value::Object(fields) => {
             let files = FILE_KEYS.iter().filter_map(|key| fields.get(*key)?.as_str());
             let lengths = files.filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
-            fields.values().map(longest_file).chain(lengths).max()
+            fields.values().map(longest_file_content).chain(lengths).max()
         }
-        Value::Array(values) => values.iter().map(longest_file).max(),
+        Value::Array(values) => values.iter().map(longest_file_content).max(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     };
     within.unwrap_or(0)
 }
 
 /// Returns the text of a content, which is a text or a list of parts.
-pub fn text_of(content: &Value) -> String {
+pub fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
@@ -272,7 +277,7 @@ pub fn text_of(content: &Value) -> String {
     }
 }
 
-fn response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+fn http_response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
         body.len()
@@ -281,7 +286,7 @@ fn response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
 }
 
 /// Encodes one chunk, and the end mark unless the answer hangs.
-fn in_chunks(text: &str, answer: &ScriptedAnswer) -> Vec<u8> {
+fn encode_chunk(text: &str, answer: &ScriptedAnswer) -> Vec<u8> {
     let end = if *answer == ScriptedAnswer::Hang { "" } else { "0\r\n\r\n" };
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
     format!("{head}\r\n\r\n{:x}\r\n{text}\r\n{end}", text.len()).into_bytes()
@@ -295,7 +300,7 @@ mod tests {
     use std::io::Read;
 
     /// Sends the bodies over one connection, closes it, and returns everything that was received.
-    fn talk(server: &ScriptedModelServer, bodies: &[Value]) -> String {
+    fn exchange_requests(server: &ScriptedModelServer, bodies: &[Value]) -> String {
         let mut stream = TcpStream::connect(server.address).unwrap();
         for body in bodies {
             let body = body.to_string();
@@ -311,19 +316,20 @@ mod tests {
         text
     }
 
-    fn result(text: &str) -> Value {
+    fn tool_result(text: &str) -> Value {
         json!({ "role": "tool", "tool_call_id": "call_0_0", "content": text })
     }
 
     #[test]
     fn one_connection_serves_a_conversation_and_requests_are_recorded() {
         let server =
-            ScriptedModelServer::start(ModelScript::one_command_per_step(&["echo 1"])).unwrap();
-        let text = talk(
+            ScriptedModelServer::start_server(ModelScript::with_command_per_step(&["echo 1"]))
+                .unwrap();
+        let text = exchange_requests(
             &server,
             &[
                 json!({ "messages": [{ "role": "user", "content": "go" }], "stream": true }),
-                json!({ "messages": [{ "role": "user", "content": "go" }, result("one")] }),
+                json!({ "messages": [{ "role": "user", "content": "go" }, tool_result("one")] }),
             ],
         );
         let (first, second) = text.split_once("0\r\n\r\n").unwrap();
@@ -337,8 +343,9 @@ mod tests {
 
     #[test]
     fn a_request_beyond_the_script_is_refused() {
-        let server = ScriptedModelServer::start(ModelScript::one_command_per_step(&[])).unwrap();
-        let text = talk(&server, &[json!({ "messages": [result("x")] })]);
+        let server =
+            ScriptedModelServer::start_server(ModelScript::with_command_per_step(&[])).unwrap();
+        let text = exchange_requests(&server, &[json!({ "messages": [tool_result("x")] })]);
         assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("after 1 results"), "{text}");
     }
 
@@ -348,25 +355,27 @@ mod tests {
         let file = folder.path().join("stdout");
         std::fs::write(&file, "twelve bytes").unwrap();
         let content = json!({ "bytes": { "length": 12, "file": file } });
-        let asked =
-            request_record(&json!({ "messages": [result(&content.to_string())] }), Instant::now());
+        let asked = request_record(
+            &json!({ "messages": [tool_result(&content.to_string())] }),
+            Instant::now(),
+        );
         let asked = asked.unwrap();
         assert_eq!(asked.kept_bytes, 12);
         let content = json!({ "stdout": "twelve", "output_file": file }).to_string();
-        assert_eq!(asked_of(&content).kept_bytes, 12);
-        assert_eq!(asked_of("no JSON").kept_bytes, 0);
+        assert_eq!(request_with_content(&content).kept_bytes, 12);
+        assert_eq!(request_with_content("no JSON").kept_bytes, 0);
         let missing = json!({ "file": folder.path().join("missing") }).to_string();
-        assert_eq!(asked_of(&missing).kept_bytes, 0);
+        assert_eq!(request_with_content(&missing).kept_bytes, 0);
     }
 
-    fn asked_of(content: &str) -> ModelRequestRecord {
-        request_record(&json!({ "messages": [result(content)] }), Instant::now()).unwrap()
+    fn request_with_content(content: &str) -> ModelRequestRecord {
+        request_record(&json!({ "messages": [tool_result(content)] }), Instant::now()).unwrap()
     }
 
     #[test]
     fn contents_in_parts_are_read_as_one_text() {
         let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
-        assert_eq!(text_of(&parts), "ab");
-        assert_eq!(text_of(&json!("ab")), "ab");
+        assert_eq!(content_text(&parts), "ab");
+        assert_eq!(content_text(&json!("ab")), "ab");
     }
 }

@@ -47,30 +47,35 @@ const APPENDS: usize = 500;
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// Measures all of it.
-pub fn sessions(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_sessions(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "sessions")?;
-    let mut figures = saving(&agents)?;
-    let store = SessionStore::new(agents.home().user().join(".local/share/jaato/sessions"));
-    let long = long_session(&store)?;
-    figures.push(append(&store, &long)?);
-    figures.extend(resume(&agents, &long)?);
-    figures.push(list(&agents, &store)?);
+    let mut figures = measure_saving(&agents)?;
+    let store = SessionStore::new(agents.home().user_folder().join(".local/share/jaato/sessions"));
+    let long = write_long_session(&store)?;
+    figures.push(measure_append(&store, &long)?);
+    figures.extend(measure_resume(&agents, &long)?);
+    figures.push(measure_listing(&agents, &store)?);
     Ok(BenchmarkOutcome::Figures(figures))
 }
 
-fn figure(what: &str, measured: f64, unit: &'static str, target: FigureTarget) -> BenchmarkFigure {
+fn session_figure(
+    what: &str,
+    measured: f64,
+    unit: &'static str,
+    target: FigureTarget,
+) -> BenchmarkFigure {
     BenchmarkFigure::new(&format!("sessions: {what}"), measured, unit, target)
 }
 
 /// Runs with and without saving, alternately. The lowest time and the highest memory of each count.
-fn saving(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
-    let script = ModelScript::one_command_per_step(&["echo hello"]);
+fn measure_saving(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
+    let script = ModelScript::with_command_per_step(&["echo hello"]);
     let kinds = [AgentKind::Jaato, AgentKind::JaatoUnsaved];
     let (mut wall_ms, mut mib) = ([f64::INFINITY; 2], [0.0_f64; 2]);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
             for (at, who) in kinds.into_iter().enumerate() {
-                let ended = agents.run(who, &script)?.ended;
+                let ended = agents.run_script(who, &script)?.ended;
                 wall_ms[at] = wall_ms[at].min(ended.wall.as_secs_f64() * 1e3);
             }
         }
@@ -82,13 +87,18 @@ fn saving(agents: &BenchmarkAgents) -> Result<Vec<BenchmarkFigure>> {
     let ([saved_ms, unsaved_ms], [saved_mib, unsaved_mib]) = (wall_ms, mib);
     let (ms, mib) = (saved_ms - unsaved_ms, saved_mib - unsaved_mib);
     Ok(vec![
-        figure("a run without saving", unsaved_ms, "ms", FigureTarget::None),
-        figure("saving adds to a run", ms, "ms", FigureTarget::AboutAtMost(SAVING_MS_MAX)),
-        figure("saving adds to its memory", mib, "MiB", FigureTarget::AtMost(SAVING_MIB_MAX)),
+        session_figure("a run without saving", unsaved_ms, "ms", FigureTarget::None),
+        session_figure("saving adds to a run", ms, "ms", FigureTarget::AboutAtMost(SAVING_MS_MAX)),
+        session_figure(
+            "saving adds to its memory",
+            mib,
+            "MiB",
+            FigureTarget::AtMost(SAVING_MIB_MAX),
+        ),
     ])
 }
 
-fn message(at: usize) -> SessionRecord {
+fn session_message(at: usize) -> SessionRecord {
     let role = if at.is_multiple_of(2) { "user" } else { "model" };
     let text = format!("{at} {}", "some words ".repeat(MESSAGE_BYTES / 11));
     let parts = json!([{ "type": "text", "text": text }]);
@@ -96,41 +106,46 @@ fn message(at: usize) -> SessionRecord {
 }
 
 /// Writes a session of 1,000,000 tokens.
-fn long_session(store: &SessionStore) -> Result<SessionId> {
+fn write_long_session(store: &SessionStore) -> Result<SessionId> {
     let id = SessionId::new("20260101-000000-longlo");
-    let mut writer = store.create(&id, "/long", None)?;
+    let mut writer = store.create_session(&id, "/long", None)?;
     for at in 0..MESSAGES {
-        writer.append([message(at)], Durability::Written)?;
+        writer.append_records([session_message(at)], Durability::Written)?;
     }
     Ok(id)
 }
 
 /// Appends to an empty session and to a copy of the long one.
-fn append(store: &SessionStore, long: &SessionId) -> Result<BenchmarkFigure> {
+fn measure_append(store: &SessionStore, long: &SessionId) -> Result<BenchmarkFigure> {
     let mut times = [f64::INFINITY; 2];
     for round in 0..ROUNDS {
         let empty = SessionId::new(format!("20260101-00000{round}-emptyy"));
         let copy = SessionId::new(format!("20260101-00000{round}-longer"));
-        drop(store.create(&empty, "/empty", None)?);
-        store.fork(long, &copy, None)?;
+        drop(store.create_session(&empty, "/empty", None)?);
+        store.fork_session(long, &copy, None)?;
         for (at, id) in [&empty, &copy].into_iter().enumerate() {
-            let mut writer = store.open(id, false)?.writer;
+            let mut writer = store.open_session(id, false)?.writer;
             let started = Instant::now();
             for at in 0..APPENDS {
-                writer.append([message(at)], Durability::Written)?;
+                writer.append_records([session_message(at)], Durability::Written)?;
             }
             times[at] = times[at].min(started.elapsed().as_secs_f64());
         }
-        store.delete(&empty)?;
-        store.delete(&copy)?;
+        store.delete_session(&empty)?;
+        store.delete_session(&copy)?;
     }
     let [empty, long] = times;
     let target = FigureTarget::AtMost(APPEND_TIMES_MAX);
-    Ok(figure("an append to 1,000,000 tokens, to an empty session", long / empty, "times", target))
+    Ok(session_figure(
+        "an append to 1,000,000 tokens, to an empty session",
+        long / empty,
+        "times",
+        target,
+    ))
 }
 
 /// Resumes the long session in a chat whose input has ended, and starts a chat without a session.
-fn resume(agents: &BenchmarkAgents, long: &SessionId) -> Result<[BenchmarkFigure; 2]> {
+fn measure_resume(agents: &BenchmarkAgents, long: &SessionId) -> Result<[BenchmarkFigure; 2]> {
     let model = ["--model", "openai/scripted"];
     let resumed = ["chat", "--resume", long.as_str()];
     let (mut resumed_ms, mut new_ms) = (f64::INFINITY, f64::INFINITY);
@@ -140,16 +155,16 @@ fn resume(agents: &BenchmarkAgents, long: &SessionId) -> Result<[BenchmarkFigure
     }
     let target = FigureTarget::AboutAtMost(RESUME_MS_MAX);
     Ok([
-        figure("a chat whose input has ended", new_ms, "ms", FigureTarget::None),
-        figure("the same, resuming 1,000,000 tokens", resumed_ms, "ms", target),
+        session_figure("a chat whose input has ended", new_ms, "ms", FigureTarget::None),
+        session_figure("the same, resuming 1,000,000 tokens", resumed_ms, "ms", target),
     ])
 }
 
-fn list(agents: &BenchmarkAgents, store: &SessionStore) -> Result<BenchmarkFigure> {
+fn measure_listing(agents: &BenchmarkAgents, store: &SessionStore) -> Result<BenchmarkFigure> {
     for at in 0..LISTED {
         let id = SessionId::new(format!("20260101-{at:06}-listed"));
-        let mut writer = store.create(&id, "/listed", None)?;
-        writer.append([message(0)], Durability::Written)?;
+        let mut writer = store.create_session(&id, "/listed", None)?;
+        writer.append_records([session_message(0)], Durability::Written)?;
     }
     let words = ["session", "list", "--all"];
     // The first one indexes them.
@@ -159,12 +174,12 @@ fn list(agents: &BenchmarkAgents, store: &SessionStore) -> Result<BenchmarkFigur
         ms = ms.min(run_timed(agents, &words)?);
     }
     let what = format!("a list of {LISTED} sessions");
-    Ok(figure(&what, ms, "ms", FigureTarget::AboutAtMost(LIST_MS_MAX)))
+    Ok(session_figure(&what, ms, "ms", FigureTarget::AboutAtMost(LIST_MS_MAX)))
 }
 
 /// Runs `jaato` to its end. Returns the wall time in milliseconds.
 fn run_timed(agents: &BenchmarkAgents, words: &[&str]) -> Result<f64> {
-    let mut command = agents.jaato(words);
+    let mut command = agents.jaato_command(words);
     command
         .env("OPENAI_BASE_URL", agents.server.base_url())
         .env("OPENAI_API_KEY", "for-the-bench")

@@ -26,33 +26,33 @@ const TOGETHER_S_MAX: f64 = 1.15;
 const PAIRS: usize = 5;
 
 /// Runs both agents alternately.
-pub fn shell_calls(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
+pub fn measure_shell_calls(workspace: &CargoWorkspace) -> Result<BenchmarkOutcome> {
     let agents = BenchmarkAgents::new(workspace, "shell-calls")?;
     let (mut jaato, mut yardstick) = (ShellCallTimes::UNKNOWN, ShellCallTimes::UNKNOWN);
     for _ in 0..ROUNDS {
         for _ in 0..PAIRS {
-            jaato.take_short(&agents, AgentKind::Jaato)?;
-            yardstick.take_short(&agents, AgentKind::Yardstick)?;
+            jaato.measure_short_calls(&agents, AgentKind::Jaato)?;
+            yardstick.measure_short_calls(&agents, AgentKind::Yardstick)?;
         }
-        jaato.take_together(&agents, AgentKind::Jaato)?;
-        yardstick.take_together(&agents, AgentKind::Yardstick)?;
+        jaato.measure_parallel_calls(&agents, AgentKind::Jaato)?;
+        yardstick.measure_parallel_calls(&agents, AgentKind::Yardstick)?;
     }
-    Ok(BenchmarkOutcome::Figures(figures(jaato, yardstick)))
+    Ok(BenchmarkOutcome::Figures(shell_call_figures(jaato, yardstick)))
 }
 
-fn figures(jaato: ShellCallTimes, yardstick: ShellCallTimes) -> Vec<BenchmarkFigure> {
+fn shell_call_figures(jaato: ShellCallTimes, yardstick: ShellCallTimes) -> Vec<BenchmarkFigure> {
     let figure = |what, measured, unit, target| {
         BenchmarkFigure::new(&format!("shell calls: {what}"), measured, unit, target)
     };
-    let more_ms = jaato.call_ms() - yardstick.call_ms();
+    let more_ms = jaato.further_call_ms() - yardstick.further_call_ms();
     vec![
-        figure("each, yardstick", yardstick.call_ms(), "ms", FigureTarget::None),
-        figure("each, jaato", jaato.call_ms(), "ms", FigureTarget::None),
+        figure("each, yardstick", yardstick.further_call_ms(), "ms", FigureTarget::None),
+        figure("each, jaato", jaato.further_call_ms(), "ms", FigureTarget::None),
         figure("each, beyond the yardstick", more_ms, "ms", FigureTarget::AtMost(MORE_MS_MAX)),
-        figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", FigureTarget::None),
+        figure("8 × `sleep 1`, yardstick", yardstick.parallel_calls_s(), "s", FigureTarget::None),
         figure(
             "8 × `sleep 1`, jaato",
-            jaato.together_s(),
+            jaato.parallel_calls_s(),
             "s",
             FigureTarget::AtMost(TOGETHER_S_MAX),
         ),
@@ -72,41 +72,49 @@ impl ShellCallTimes {
     const UNKNOWN: Self =
         Self { one_call: Duration::MAX, many_calls: Duration::MAX, together: Duration::MAX };
 
-    fn take_short(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
-        let one = wall(agents, who, &ModelScript::one_command_per_step(&["echo hello"]), 1)?;
-        let many =
-            wall(agents, who, &ModelScript::one_command_per_step(&["echo hello"; CALLS]), CALLS)?;
+    fn measure_short_calls(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
+        let one = wall_time(agents, who, &ModelScript::with_command_per_step(&["echo hello"]), 1)?;
+        let many = wall_time(
+            agents,
+            who,
+            &ModelScript::with_command_per_step(&["echo hello"; CALLS]),
+            CALLS,
+        )?;
         self.one_call = self.one_call.min(one);
         self.many_calls = self.many_calls.min(many);
         Ok(())
     }
 
-    fn take_together(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
-        let together =
-            wall(agents, who, &ModelScript::in_one_answer(&["sleep 1"; TOGETHER]), TOGETHER)?;
+    fn measure_parallel_calls(&mut self, agents: &BenchmarkAgents, who: AgentKind) -> Result<()> {
+        let together = wall_time(
+            agents,
+            who,
+            &ModelScript::with_parallel_commands(&["sleep 1"; TOGETHER]),
+            TOGETHER,
+        )?;
         self.together = self.together.min(together);
         Ok(())
     }
 
     /// Returns the time of each further call.
-    fn call_ms(self) -> f64 {
+    fn further_call_ms(self) -> f64 {
         let further = self.many_calls.as_secs_f64() - self.one_call.as_secs_f64();
         further * 1e3 / (CALLS - 1) as f64
     }
 
     /// Returns the time of the parallel calls beyond a run with one empty call.
-    fn together_s(self) -> f64 {
+    fn parallel_calls_s(self) -> f64 {
         self.together.as_secs_f64() - self.one_call.as_secs_f64()
     }
 }
 
-fn wall(
+fn wall_time(
     agents: &BenchmarkAgents,
     who: AgentKind,
     script: &ModelScript,
     calls: usize,
 ) -> Result<Duration> {
-    let run = agents.run(who, script)?;
+    let run = agents.run_script(who, script)?;
     // An agent that leaves out calls would look fast.
     if run.asked.last().map(|asked| asked.results) != Some(calls) {
         bail!("of {calls} calls not every result came back: {:?}", run.asked);
@@ -123,9 +131,12 @@ mod tests {
         let ms = Duration::from_millis;
         let walls = ShellCallTimes { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
         let close = |measured: f64, expected: f64| (measured - expected).abs() < 1e-9;
-        assert!(close(walls.call_ms(), 3.0) && close(walls.together_s(), 1.05), "{walls:?}");
+        assert!(
+            close(walls.further_call_ms(), 3.0) && close(walls.parallel_calls_s(), 1.05),
+            "{walls:?}"
+        );
         let faster = ShellCallTimes { one_call: ms(10), many_calls: ms(48), together: ms(1_010) };
-        let figures = figures(walls, faster);
+        let figures = shell_call_figures(walls, faster);
         assert!(close(figures[2].measured, 1.0), "{figures:?}");
     }
 }

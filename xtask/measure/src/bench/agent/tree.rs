@@ -51,16 +51,16 @@ pub struct ProcessTreeOutcome {
 impl ProcessTree {
     /// Starts the command. This process must have no other child, because it would count as a
     /// descendant of the command.
-    pub fn start(command: &mut Command) -> Result<Self> {
+    pub fn start_tree(command: &mut Command) -> Result<Self> {
         set_child_subreaper(true).context("becoming a subreaper")?;
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Err(Errno::ECHILD) => {}
             other => bail!("another child is in the way of the measurement: {other:?}"),
         }
-        let cpu_before = cpu_of_children()?;
+        let cpu_before = children_cpu_time()?;
         command.process_group(0);
         let started = Instant::now();
-        // This handle does not wait for the child: `end` waits for all children.
+        // This handle does not wait for the child: `wait_for_end` waits for all children.
         let child = command
             .spawn()
             .with_context(|| format!("starting {}", child::command_text(command)))?;
@@ -69,27 +69,27 @@ impl ProcessTree {
     }
 
     /// The command's process id.
-    pub fn id(&self) -> u32 {
+    pub fn process_id(&self) -> u32 {
         self.root.as_raw().unsigned_abs()
     }
 
     /// Interrupts the command like a terminal does: sends the signal to the whole process group.
-    pub fn interrupt(&self) -> Result<Instant> {
+    pub fn send_interrupt(&self) -> Result<Instant> {
         let at = Instant::now();
         killpg(self.root, Signal::SIGINT).context("interrupting")?;
         Ok(at)
     }
 
     /// Kills only the command, without time to clean up.
-    pub fn kill(&self) -> Result<Instant> {
+    pub fn kill_command(&self) -> Result<Instant> {
         let at = Instant::now();
         kill(self.root, Signal::SIGKILL).context("killing")?;
         Ok(at)
     }
 
     /// Waits until all processes are gone. Kills and counts those that are alive after `within`.
-    pub fn end(self, within: Duration) -> Result<ProcessTreeOutcome> {
-        let killer = DescendantKiller::start(within);
+    pub fn wait_for_end(self, within: Duration) -> Result<ProcessTreeOutcome> {
+        let killer = DescendantKiller::start_killer(within);
         let mut ended = None;
         let gone = loop {
             match waitpid(None, None) {
@@ -101,20 +101,20 @@ impl ProcessTree {
                 Err(error) => return Err(error).context("waiting for processes"),
             }
         };
-        let killed = killer.stop()?;
+        let killed = killer.stop_killer()?;
         let (status, wall) = ended.context("the command was waited for by someone else")?;
-        let cpu = cpu_of_children()?.saturating_sub(self.cpu_before);
+        let cpu = children_cpu_time()?.saturating_sub(self.cpu_before);
         Ok(ProcessTreeOutcome { status, wall, gone, cpu, killed })
     }
 }
 
 /// Returns the processor time of all children that were waited for, and of their descendants.
-fn cpu_of_children() -> Result<Duration> {
+fn children_cpu_time() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("asking for the processor time")?;
-    Ok(duration(usage.user_time()) + duration(usage.system_time()))
+    Ok(duration_from_timeval(usage.user_time()) + duration_from_timeval(usage.system_time()))
 }
 
-fn duration(time: TimeVal) -> Duration {
+fn duration_from_timeval(time: TimeVal) -> Duration {
     let micros = time.tv_sec() * 1_000_000 + time.tv_usec();
     Duration::from_micros(micros.unsigned_abs())
 }
@@ -126,7 +126,7 @@ struct DescendantKiller {
 }
 
 impl DescendantKiller {
-    fn start(within: Duration) -> Self {
+    fn start_killer(within: Duration) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             let mut wait = within;
@@ -146,7 +146,7 @@ impl DescendantKiller {
         Self { stop, thread }
     }
 
-    fn stop(self) -> Result<usize> {
+    fn stop_killer(self) -> Result<usize> {
         drop(self.stop);
         self.thread.join().ok().context("the thread that kills the remaining processes panicked")
     }
@@ -161,7 +161,7 @@ mod tests {
 
     /// Runs the test in its own process. Returns true inside that process.
     #[track_caller]
-    fn alone(name: &str) -> bool {
+    fn is_in_own_process(name: &str) -> bool {
         if std::env::var_os(ALONE).is_some() {
             return true;
         }
@@ -173,47 +173,52 @@ mod tests {
         false
     }
 
-    fn shell(script: &str) -> ProcessTree {
-        ProcessTree::start(Command::new("sh").arg("-c").arg(script)).unwrap()
+    fn shell_process_tree(script: &str) -> ProcessTree {
+        ProcessTree::start_tree(Command::new("sh").arg("-c").arg(script)).unwrap()
     }
 
     #[test]
     fn detached_child_is_awaited_and_its_processor_time_counts() {
-        if !alone(
+        if !is_in_own_process(
             "bench::agent::tree::tests::detached_child_is_awaited_and_its_processor_time_counts",
         ) {
             return;
         }
         let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-        let ended = shell(&format!("setsid sh -c '{spin}' & exit 7")).end(Duration::from_secs(60));
+        let ended = shell_process_tree(&format!("setsid sh -c '{spin}' & exit 7"))
+            .wait_for_end(Duration::from_secs(60));
         let ended = ended.unwrap();
         assert!(matches!(ended.status, WaitStatus::Exited(_, 7)), "{ended:?}");
         assert!(ended.cpu > Duration::from_millis(5), "{ended:?}");
         assert_eq!(ended.killed, 0);
         // The time of one run does not count for the next.
-        let next = shell(":").end(Duration::from_secs(60)).unwrap();
+        let next = shell_process_tree(":").wait_for_end(Duration::from_secs(60)).unwrap();
         assert!(next.cpu < ended.cpu, "{next:?} {ended:?}");
     }
 
     #[test]
     fn process_that_does_not_end_is_killed_and_counted() {
-        if !alone("bench::agent::tree::tests::process_that_does_not_end_is_killed_and_counted") {
+        if !is_in_own_process(
+            "bench::agent::tree::tests::process_that_does_not_end_is_killed_and_counted",
+        ) {
             return;
         }
-        let ended = shell("setsid sleep 600 & exit 0").end(Duration::from_secs(1)).unwrap();
+        let ended = shell_process_tree("setsid sleep 600 & exit 0")
+            .wait_for_end(Duration::from_secs(1))
+            .unwrap();
         assert!(matches!(ended.status, WaitStatus::Exited(_, 0)), "{ended:?}");
         assert_eq!(ended.killed, 1, "{ended:?}");
     }
 
     #[test]
     fn interrupt_reaches_the_process_group_and_kill_only_the_command() {
-        if !alone(
+        if !is_in_own_process(
             "bench::agent::tree::tests::interrupt_reaches_the_process_group_and_kill_only_the_command",
         ) {
             return;
         }
-        let tree = shell("sleep 600; exit 3");
-        let (at, root) = (tree.interrupt().unwrap(), tree.root);
+        let tree = shell_process_tree("sleep 600; exit 3");
+        let (at, root) = (tree.send_interrupt().unwrap(), tree.root);
         // A shell that is about to start its child may swallow the signal, so send it again like a
         // user would.
         let pressing = std::thread::spawn(move || {
@@ -221,13 +226,13 @@ mod tests {
                 std::thread::sleep(KILL_EVERY);
             }
         });
-        let ended = tree.end(Duration::from_secs(60)).unwrap();
+        let ended = tree.wait_for_end(Duration::from_secs(60)).unwrap();
         pressing.join().unwrap();
         assert!(matches!(ended.status, WaitStatus::Signaled(_, Signal::SIGINT, _)), "{ended:?}");
         assert!(ended.gone > at);
-        let tree = shell("exec sleep 600");
-        tree.kill().unwrap();
-        let ended = tree.end(Duration::from_secs(60)).unwrap();
+        let tree = shell_process_tree("exec sleep 600");
+        tree.kill_command().unwrap();
+        let ended = tree.wait_for_end(Duration::from_secs(60)).unwrap();
         assert!(matches!(ended.status, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{ended:?}");
     }
 }

@@ -84,7 +84,7 @@ struct TurnCounts {
 
 impl PlantedConversation {
     /// Returns all conversations.
-    pub fn all() -> Vec<Self> {
+    pub fn all_conversations() -> Vec<Self> {
         let counts = |plain, run, constraints, lines, words| TurnCounts {
             plain,
             run,
@@ -97,7 +97,12 @@ impl PlantedConversation {
             Self::new("long", true, &counts(150, 30, 10, 100, 220), &[]),
             Self::new("many tools", false, &counts(10, 60, 4, 700, 40), &[]),
             Self::new("many constraints", false, &counts(60, 10, 40, 40, 220), &[]),
-            Self::new("real export", false, &counts(50, 6, 6, 40, 220), &recorded_turns(EXPORT)),
+            Self::new(
+                "real export",
+                false,
+                &counts(50, 6, 6, 40, 220),
+                &parse_recorded_turns(EXPORT),
+            ),
         ]
     }
 
@@ -114,63 +119,63 @@ impl PlantedConversation {
         let mut runs = Vec::new();
         let mut recorded_left = recorded.iter();
         for at in 0..total {
-            if is_due(at, recorded.len(), total)
+            if is_evenly_spread_index(at, recorded.len(), total)
                 && let Some((prompt, step)) = recorded_left.next()
             {
-                made.push(prompt, step.clone());
+                made.push_turn(prompt, step.clone());
             }
             // Spreads the rarer kinds over the whole conversation.
-            if is_due(at, counts.constraints, total) {
+            if is_evenly_spread_index(at, counts.constraints, total) {
                 made.state_constraint(at, counts.words);
-            } else if is_due(at + 1, counts.run, total) {
-                runs.push(made.run_command(at, counts));
+            } else if is_evenly_spread_index(at + 1, counts.run, total) {
+                runs.push(made.plant_command_fact(at, counts));
             } else {
                 made.plant_fact(at, counts.words);
             }
         }
         for name in runs {
             let prompt = format!("Make sure that {name} has run.");
-            made.push(&prompt, PlantedStep::Check { name });
+            made.push_turn(&prompt, PlantedStep::Check { name });
         }
         for fact in 0..made.facts.len() {
             let prompt = format!("What is {}?", made.facts[fact].words);
-            made.push(&prompt, PlantedStep::Ask { fact });
+            made.push_turn(&prompt, PlantedStep::Ask { fact });
         }
         made
     }
 
     /// Returns the prompts, one line each.
-    pub fn prompts(&self) -> Vec<String> {
+    pub fn prompt_lines(&self) -> Vec<String> {
         self.turns.iter().map(|turn| turn.prompt.clone()).collect()
     }
 
     /// Returns the turn of a prompt, which begins with its number.
-    pub fn turn_of(&self, prompt: &str) -> Option<&PlantedTurn> {
+    pub fn turn_of_prompt(&self, prompt: &str) -> Option<&PlantedTurn> {
         let (_, rest) = prompt.rsplit_once("[turn ")?;
         let (number, _) = rest.split_once(']')?;
         self.turns.get(number.parse::<usize>().ok()?)
     }
 
-    fn push(&mut self, text: &str, step: PlantedStep) {
+    fn push_turn(&mut self, text: &str, step: PlantedStep) {
         let prompt = format!("[turn {}] {text}", self.turns.len());
         self.turns.push(PlantedTurn { prompt, step });
     }
 
     fn state_constraint(&mut self, at: usize, words: usize) {
         let text = CONSTRAINTS[at % CONSTRAINTS.len()].replace("{n}", &at.to_string());
-        let around = filler(at, words / 2);
-        self.push(
+        let around = filler_text(at, words / 2);
+        self.push_turn(
             &format!("{around}. {text} {around}."),
-            PlantedStep::Answer(format!("Understood. {}.", filler(at + 1, words / 4))),
+            PlantedStep::Answer(format!("Understood. {}.", filler_text(at + 1, words / 4))),
         );
         self.constraints.push(text);
     }
 
     /// Plants a fact in a prompt or in an answer, alternately.
     fn plant_fact(&mut self, at: usize, words: usize) {
-        let topic = topic(at);
+        let topic = topic_of_turn(at);
         let value = 1_000 + (at * 7_919) % 9_000;
-        let around = filler(at, words);
+        let around = filler_text(at, words);
         let (fact, prompt, answer) = if at.is_multiple_of(2) {
             let text = format!("The port of the {topic} service is {value}.");
             let fact = PlantedFact { words: format!("the port of the {topic} service"), text };
@@ -183,27 +188,27 @@ impl PlantedConversation {
             (fact, format!("{around}, {topic}."), answer)
         };
         self.facts.push(fact);
-        self.push(&prompt, PlantedStep::Answer(answer));
+        self.push_turn(&prompt, PlantedStep::Answer(answer));
     }
 
     /// Plants a fact in the output of a command. Returns the command's name.
-    fn run_command(&mut self, at: usize, counts: &TurnCounts) -> String {
-        let (name, topic) = (format!("job-{at}"), topic(at));
+    fn plant_command_fact(&mut self, at: usize, counts: &TurnCounts) -> String {
+        let (name, topic) = (format!("job-{at}"), topic_of_turn(at));
         let text = format!("the build id of {topic} is b{:05}", (at * 104_729) % 100_000);
         let command = format!(
             "echo {name}; echo '{text}'; seq -s ' ' 1 {lines}; echo {name} is done",
             lines = counts.lines
         );
         self.facts.push(PlantedFact { words: format!("the build id of {topic}"), text });
-        let answer = format!("{name} has run. {}.", filler(at, counts.words / 4));
-        self.push(&format!("Run {name}, please."), PlantedStep::Run { command, answer });
+        let answer = format!("{name} has run. {}.", filler_text(at, counts.words / 4));
+        self.push_turn(&format!("Run {name}, please."), PlantedStep::Run { command, answer });
         name
     }
 }
 
 /// Returns the prompts of an export with what the model did: its commands print again what they
 /// printed then.
-fn recorded_turns(export: &str) -> Vec<(String, PlantedStep)> {
+fn parse_recorded_turns(export: &str) -> Vec<(String, PlantedStep)> {
     let mut turns: Vec<(String, String, String)> = Vec::new();
     let messages = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for message in messages {
@@ -231,16 +236,16 @@ fn recorded_turns(export: &str) -> Vec<(String, PlantedStep)> {
 }
 
 /// Returns true for `count` of `total` indexes, evenly spread.
-fn is_due(at: usize, count: usize, total: usize) -> bool {
+fn is_evenly_spread_index(at: usize, count: usize, total: usize) -> bool {
     at * count / total != (at + 1) * count / total
 }
 
-fn topic(at: usize) -> String {
+fn topic_of_turn(at: usize) -> String {
     let count = TOPICS.len();
     format!("{}-{}-{at}", TOPICS[at % count], TOPICS[(at / count + at + 1) % count])
 }
 
-fn filler(at: usize, words: usize) -> String {
+fn filler_text(at: usize, words: usize) -> String {
     let word = |index: usize| WORDS[(at * 31 + index * 7 + index * index) % WORDS.len()];
     (0..words).map(word).collect::<Vec<_>>().join(" ")
 }
@@ -251,31 +256,32 @@ mod tests {
 
     #[test]
     fn each_prompt_is_one_line_and_finds_its_turn() {
-        for conversation in PlantedConversation::all() {
+        for conversation in PlantedConversation::all_conversations() {
             for turn in &conversation.turns {
                 assert!(!turn.prompt.contains('\n'));
-                assert_eq!(conversation.turn_of(&turn.prompt).unwrap().prompt, turn.prompt);
+                assert_eq!(conversation.turn_of_prompt(&turn.prompt).unwrap().prompt, turn.prompt);
             }
-            assert!(conversation.turn_of("no number").is_none());
+            assert!(conversation.turn_of_prompt("no number").is_none());
         }
     }
 
     #[test]
     fn export_gives_its_prompts_answers_and_outputs() {
-        let turns = recorded_turns(EXPORT);
+        let turns = parse_recorded_turns(EXPORT);
         assert_eq!(turns.len(), 16);
         assert_eq!(turns[0].0, "How many lines has guide.md?");
         let PlantedStep::Run { command, answer } = &turns[0].1 else { panic!("{:?}", turns[0]) };
         assert!(command.contains("289 guide.md"), "{command}");
         assert_eq!(answer, "The number of lines in guide.md is 289.");
-        let all = PlantedConversation::all();
-        let prompts = all.iter().find(|it| it.name == "real export").unwrap().prompts().join("\n");
+        let all = PlantedConversation::all_conversations();
+        let prompts =
+            all.iter().find(|it| it.name == "real export").unwrap().prompt_lines().join("\n");
         assert!(turns.iter().all(|(prompt, _)| prompts.contains(prompt)));
     }
 
     #[test]
     fn facts_and_constraints_are_unique() {
-        for conversation in PlantedConversation::all() {
+        for conversation in PlantedConversation::all_conversations() {
             let mut texts: Vec<&String> =
                 conversation.facts.iter().map(|fact| &fact.text).collect();
             texts.extend(&conversation.constraints);

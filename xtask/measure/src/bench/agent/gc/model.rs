@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{PlantedConversation, PlantedStep};
 use crate::bench::agent::script::ScriptedAnswer;
-use crate::bench::agent::server::text_of;
+use crate::bench::agent::server::content_text;
 
 /// The tool that finds what was collected.
 const RECALL: &str = "recall";
@@ -51,25 +51,25 @@ impl ForgetfulModel {
     }
 
     /// Returns what it got so far.
-    pub fn seen(&self) -> SeenFacts {
+    pub fn seen_facts(&self) -> SeenFacts {
         *self.seen.lock()
     }
 
     /// Returns true if it was asked for every fact.
-    pub fn has_heard_all(&self) -> bool {
-        self.seen().facts == self.conversation.facts.len()
+    pub fn was_asked_for_all(&self) -> bool {
+        self.seen_facts().facts == self.conversation.facts.len()
     }
 
     /// Answers a request.
-    pub fn answer(&self, body: &Value) -> ScriptedAnswer {
+    pub fn answer_request(&self, body: &Value) -> ScriptedAnswer {
         let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         let texts: Vec<String> = messages.iter().map(message_text).collect();
         if body["tools"].as_array().is_none_or(Vec::is_empty) {
-            return ScriptedAnswer::Text(self.summarize(&texts));
+            return ScriptedAnswer::Text(self.write_summary(&texts));
         }
         let prompt = messages.iter().rposition(|message| {
             message["role"] == "user"
-                && self.conversation.turn_of(&text_of(&message["content"])).is_some()
+                && self.conversation.turn_of_prompt(&content_text(&message["content"])).is_some()
         });
         let Some(prompt) = prompt else {
             return ScriptedAnswer::Text("This request has no prompt.".to_owned());
@@ -81,17 +81,17 @@ impl ForgetfulModel {
             .map(|at| texts[at].as_str())
             .collect();
         let results = &texts[prompt + 1..];
-        self.step(&texts[prompt], &before.join("\n"), results, has_recall(body))
+        self.answer_step(&texts[prompt], &before.join("\n"), results, has_recall_tool(body))
     }
 
-    fn step(
+    fn answer_step(
         &self,
         prompt: &str,
         before: &str,
         results: &[String],
         recalls: bool,
     ) -> ScriptedAnswer {
-        let Some(turn) = self.conversation.turn_of(prompt) else {
+        let Some(turn) = self.conversation.turn_of_prompt(prompt) else {
             return ScriptedAnswer::Text(String::new());
         };
         let mut seen = self.seen.lock();
@@ -136,7 +136,7 @@ impl ForgetfulModel {
         }
     }
 
-    fn summarize(&self, texts: &[String]) -> String {
+    fn write_summary(&self, texts: &[String]) -> String {
         match self.summaries {
             SummaryKind::Empty => "The user and the assistant worked on the project.".to_owned(),
             SummaryKind::Good => {
@@ -155,14 +155,14 @@ impl ForgetfulModel {
     }
 }
 
-fn has_recall(body: &Value) -> bool {
+fn has_recall_tool(body: &Value) -> bool {
     let tools = body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     tools.iter().any(|tool| tool["function"]["name"] == RECALL)
 }
 
 /// Returns a message's text and the arguments of its calls.
 fn message_text(message: &Value) -> String {
-    let mut text = text_of(&message["content"]);
+    let mut text = content_text(&message["content"]);
     for call in message["tool_calls"].as_array().into_iter().flatten() {
         text.push('\n');
         text.push_str(call["function"]["arguments"].as_str().unwrap_or_default());
@@ -174,13 +174,13 @@ fn message_text(message: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn request(messages: &Value) -> Value {
+    fn model_request(messages: &Value) -> Value {
         json!({ "messages": messages, "tools": [{ "function": { "name": RECALL } }] })
     }
 
     #[test]
     fn a_fact_counts_if_the_request_or_one_recall_has_it() {
-        let conversation = PlantedConversation::all().remove(0);
+        let conversation = PlantedConversation::all_conversations().remove(0);
         let asks: Vec<String> = conversation
             .turns
             .iter()
@@ -190,18 +190,18 @@ mod tests {
         let facts: Vec<String> = conversation.facts.iter().map(|fact| fact.text.clone()).collect();
         let model = ForgetfulModel::new(conversation, SummaryKind::Empty);
         let user = |text: &str| json!({ "role": "user", "content": text });
-        model.answer(&request(&json!([user(&facts[0]), user(&asks[0])])));
-        let call = model.answer(&request(&json!([user(&asks[1])])));
+        model.answer_request(&model_request(&json!([user(&facts[0]), user(&asks[0])])));
+        let call = model.answer_request(&model_request(&json!([user(&asks[1])])));
         assert!(matches!(call, ScriptedAnswer::Tool { .. }), "{call:?}");
         let result = json!({ "role": "tool", "content": facts[1] });
-        model.answer(&request(&json!([user(&asks[1]), result])));
-        let seen = model.seen();
+        model.answer_request(&model_request(&json!([user(&asks[1]), result])));
+        let seen = model.seen_facts();
         assert_eq!((seen.facts, seen.facts_sent, seen.facts_recalled), (2, 1, 1));
     }
 
     #[test]
     fn a_command_runs_again_without_a_trace_of_it() {
-        let conversation = PlantedConversation::all().remove(0);
+        let conversation = PlantedConversation::all_conversations().remove(0);
         let check = conversation.turns.iter().find_map(|turn| match &turn.step {
             PlantedStep::Check { name } => Some((turn.prompt.clone(), name.clone())),
             _ => None,
@@ -209,9 +209,12 @@ mod tests {
         let (prompt, name) = check.unwrap();
         let model = ForgetfulModel::new(conversation, SummaryKind::Empty);
         let user = |text: &str| json!({ "role": "user", "content": text });
-        model.answer(&request(&json!([user(&format!("`{name}` ended with 0")), user(&prompt)])));
-        assert_eq!(model.seen().calls_again, 0);
-        model.answer(&request(&json!([user(&prompt)])));
-        assert_eq!(model.seen().calls_again, 1);
+        model.answer_request(&model_request(&json!([
+            user(&format!("`{name}` ended with 0")),
+            user(&prompt)
+        ])));
+        assert_eq!(model.seen_facts().calls_again, 0);
+        model.answer_request(&model_request(&json!([user(&prompt)])));
+        assert_eq!(model.seen_facts().calls_again, 1);
     }
 }
