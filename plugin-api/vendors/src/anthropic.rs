@@ -169,10 +169,10 @@ impl FakeAnthropic {
     pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let path = asked.path.split('?').next().unwrap_or_default();
         let answered = match (asked.method.as_str(), path) {
-            ("POST", "/v1/messages") => self.message(asked),
+            ("POST", "/v1/messages") => self.answer_messages(asked),
             ("POST", "/v1/messages/count_tokens") => self.count_tokens(asked),
             ("GET", "/v1/models") => {
-                check_headers(asked).map(|_| answer_format::json(&models::list()))
+                check_headers(asked).map(|_| answer_format::json_answer(&models::models_json()))
             }
             _ => Err(AnthropicRequestFault {
                 status: 404,
@@ -180,7 +180,7 @@ impl FakeAnthropic {
                 message: "Not Found".into(),
             }),
         };
-        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal_answer(&refused))
     }
 
     /// Answers a plugin's request instead of a fake host. Adds the credential that the request
@@ -209,23 +209,23 @@ impl FakeAnthropic {
         let path = url.find("/v1/").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).for_plugin(name.is_some()))
+        Ok(self.answer(&asked).to_plugin_answer(name.is_some()))
     }
 
-    fn message(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
+    fn answer_messages(&self, asked: &VendorRequest) -> AnthropicCheckResult<VendorAnswer> {
         let betas = check_headers(asked)?;
         let body = read_body(asked)?;
         let body = body.as_object().ok_or_else(|| invalid_request("Input should be an object"))?;
-        let model = settings::model(body)?;
+        let model = settings::requested_model(body)?;
         if asked.header("anthropic-version") == Some(NEW_VERSION) {
-            settings::check_nothing_samples(body)?;
+            settings::check_no_sampling_options(body)?;
         }
-        settings::check(body, model)?;
-        let tools = tools::check(body)?;
-        let messages = messages::check(body, model, &betas, &tools)?;
-        messages::check_marks(body)?;
-        let dropped = bound_thoughts::check(body, model, &betas, &messages)?;
-        let counted = self.cache.lock().ask(body, model);
+        settings::check_settings(body, model)?;
+        let tools = tools::check_tools(body)?;
+        let messages = messages::check_messages(body, model, &betas, &tools)?;
+        messages::check_cache_marks(body)?;
+        let dropped = bound_thoughts::check_returned_thoughts(body, model, &betas, &messages)?;
+        let counted = self.cache.lock().count_tokens(body, model);
         let window = self.window.unwrap_or(model.window);
         if counted.total > window {
             let text = format!("prompt is too long: {} tokens > {window} maximum", counted.total);
@@ -235,11 +235,11 @@ impl FakeAnthropic {
         let Some(turn) = self.script.lock().pop_front() else {
             return Err(invalid_request("the script has no more answers"));
         };
-        let content = self.content(&turn, body, model, &messages);
-        let message = answer_format::message(&turn, body, content, &counted, &dropped);
+        let content = self.build_content(&turn, body, model, &messages);
+        let message = answer_format::message_json(&turn, body, content, &counted, &dropped);
         Ok(match body.get("stream") == Some(&json!(true)) {
-            true => answer_format::stream(&turn, &message),
-            false => answer_format::json(&message),
+            true => answer_format::stream_answer(&turn, &message),
+            false => answer_format::json_answer(&message),
         })
     }
 
@@ -252,41 +252,41 @@ impl FakeAnthropic {
             .cloned()
             .ok_or_else(|| invalid_request("Input should be an object"))?;
         check_fields("", &body, &COUNTED_FIELDS)?;
-        let model = settings::model(&body)?;
+        let model = settings::requested_model(&body)?;
         body.insert("max_tokens".to_owned(), json!(model.output));
-        settings::check(&body, model)?;
-        let tools = tools::check(&body)?;
-        let messages = messages::check(&body, model, &betas, &tools)?;
-        messages::check_marks(&body)?;
-        bound_thoughts::check(&body, model, &betas, &messages)?;
-        let counted = FakePromptCache::default().ask(&body, model);
-        Ok(answer_format::json(&json!({ "input_tokens": counted.total })))
+        settings::check_settings(&body, model)?;
+        let tools = tools::check_tools(&body)?;
+        let messages = messages::check_messages(&body, model, &betas, &tools)?;
+        messages::check_cache_marks(&body)?;
+        bound_thoughts::check_returned_thoughts(&body, model, &betas, &messages)?;
+        let counted = FakePromptCache::default().count_tokens(&body, model);
+        Ok(answer_format::json_answer(&json!({ "input_tokens": counted.total })))
     }
 
     /// Creates the blocks of an answer, and signs its thoughts.
-    fn content(
+    fn build_content(
         &self,
         turn: &AnthropicTurn,
         body: &Map<String, Value>,
         model: &FakeAnthropicModel,
         messages: &[messages::JoinedMessage],
     ) -> Vec<Value> {
-        let thinks = settings::may_think(body, model);
-        let shows = settings::shows_thoughts(body, model);
+        let thinks = settings::can_think(body, model);
+        let shows = settings::has_visible_thoughts(body, model);
         let mut blocks = Vec::new();
         for said in &turn.said {
-            let prefix = bound_thoughts::prefix(body, messages, &blocks);
+            let prefix = bound_thoughts::thought_prefix(body, messages, &blocks);
             blocks.push(match said {
                 AnthropicAnswerPiece::Thought(_) | AnthropicAnswerPiece::Hidden(_) if !thinks => {
                     continue;
                 }
                 AnthropicAnswerPiece::Thought(text) => {
                     let text = if shows { text.as_str() } else { "" };
-                    let signature = bound_thoughts::sign(model, text, &prefix);
+                    let signature = bound_thoughts::sign_thought(model, text, &prefix);
                     json!({ "type": "thinking", "thinking": text, "signature": signature })
                 }
                 AnthropicAnswerPiece::Hidden(text) => {
-                    let data = bound_thoughts::sign(model, text, &prefix);
+                    let data = bound_thoughts::sign_thought(model, text, &prefix);
                     json!({ "type": "redacted_thinking", "data": data })
                 }
                 AnthropicAnswerPiece::Text(text) => json!({ "type": "text", "text": text }),
@@ -360,7 +360,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Ant
 }
 
 /// Returns true if a name or an id has only allowed characters.
-fn is_plain(text: &str) -> bool {
+fn is_plain_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !text.is_empty() && text.chars().all(is_plain)
 }

@@ -64,7 +64,7 @@ impl FakeGitHub {
     }
 
     /// Returns the paths of the requests.
-    pub fn paths(&self) -> Vec<String> {
+    pub fn request_paths(&self) -> Vec<String> {
         self.paths.lock().clone()
     }
 
@@ -72,14 +72,14 @@ impl FakeGitHub {
     pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         self.paths.lock().push(asked.path.clone());
         let way = self.ways.lock().pop().unwrap_or(GitHubRequestHandling::Open);
-        if let Some(refused) = configured_refusal(&way).or_else(|| check_requirements(asked)) {
+        if let Some(refused) = configured_refusal(&way).or_else(|| check_required_headers(asked)) {
             return refused;
         }
         let mut body: Value = serde_json::from_slice(&asked.body).unwrap_or(Value::Null);
         let name = body["model"].as_str().unwrap_or_default();
         let Some(name) = name.strip_prefix("openai/").map(str::to_owned) else {
             let text = format!("Unknown model: {name}");
-            return refusal(404, "unknown_model", &text, &[]);
+            return refusal_answer(404, "unknown_model", &text, &[]);
         };
         body["model"] = json!(name);
         let inner = VendorRequest {
@@ -101,12 +101,14 @@ impl FakeGitHub {
         let rest = head.url.split_once("://").map_or(head.url.as_str(), |(_, rest)| rest);
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let (method, body) = (head.method.clone(), request.body.clone());
-        Ok(self.answer(&VendorRequest { method, path, headers, body }).for_plugin(with_credential))
+        Ok(self
+            .answer(&VendorRequest { method, path, headers, body })
+            .to_plugin_answer(with_credential))
     }
 }
 
 /// Checks the requirements of the documentation for each request.
-fn check_requirements(asked: &VendorRequest) -> Option<VendorAnswer> {
+fn check_required_headers(asked: &VendorRequest) -> Option<VendorAnswer> {
     let of_organization = asked.path.strip_prefix("/orgs/").and_then(|rest| rest.split_once('/'));
     let path = match of_organization {
         Some((name, rest)) if !name.is_empty() => rest,
@@ -126,7 +128,7 @@ fn check_requirements(asked: &VendorRequest) -> Option<VendorAnswer> {
     } else {
         return None;
     };
-    Some(refusal(status, code, message, &[]))
+    Some(refusal_answer(status, code, message, &[]))
 }
 
 fn configured_refusal(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
@@ -147,13 +149,18 @@ fn configured_refusal(way: &GitHubRequestHandling) -> Option<VendorAnswer> {
                 ("x-ratelimit-timeremaining", &seconds),
                 (wait, &seconds),
             ];
-            return Some(refusal(429, "RateLimitReached", "Rate limit exceeded.", &headers));
+            return Some(refusal_answer(429, "RateLimitReached", "Rate limit exceeded.", &headers));
         }
     };
-    Some(refusal(status, code, message, &[]))
+    Some(refusal_answer(status, code, message, &[]))
 }
 
-fn refusal(status: u16, code: &str, message: &str, headers: &[(&str, &str)]) -> VendorAnswer {
+fn refusal_answer(
+    status: u16,
+    code: &str,
+    message: &str,
+    headers: &[(&str, &str)],
+) -> VendorAnswer {
     let error = json!({ "code": code, "message": message, "details": message });
     let own = [("content-type", "application/json")];
     let headers = own.iter().chain(headers);
@@ -173,7 +180,7 @@ mod tests {
         let refused = |method: &str, path: &str| {
             let (method, path) = (method.to_owned(), path.to_owned());
             let asked = VendorRequest { method, path, headers: Vec::new(), body: Vec::new() };
-            check_requirements(&asked).map(|answered| answered.status)
+            check_required_headers(&asked).map(|answered| answered.status)
         };
         for (method, path, status) in [
             ("POST", "/inference/chat/completions", 401),

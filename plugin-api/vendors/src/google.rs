@@ -56,7 +56,7 @@ impl GoogleRequestFault {
     }
 
     /// Adds a machine-readable reason.
-    fn because(mut self, reason: &str) -> Self {
+    fn with_reason(mut self, reason: &str) -> Self {
         let kind = "type.googleapis.com/google.rpc.ErrorInfo";
         self.details.push(json!({ "@type": kind, "reason": reason, "domain": "googleapis.com" }));
         self
@@ -117,7 +117,8 @@ impl FakeGoogle {
     /// Returns the bodies of the accepted requests, in order.
     pub fn accepted_requests(&self) -> Vec<Value> {
         let bodies = self.accepted.lock();
-        let read = |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::rename_fields);
+        let read =
+            |body: &Vec<u8>| serde_json::from_slice(body).ok().map(names::to_camel_case_fields);
         bodies.iter().filter_map(read).collect()
     }
 
@@ -126,20 +127,21 @@ impl FakeGoogle {
         let path = asked.path.split('?').next().unwrap_or_default();
         if let Some(model) = path.strip_suffix(":countTokens").filter(|_| asked.method == "POST") {
             let counted = self.count_tokens(asked, &format!("{model}:generateContent"));
-            return counted.unwrap_or_else(|refused| answer_format::refusal(&refused));
+            return counted.unwrap_or_else(|refused| answer_format::refusal_answer(&refused));
         }
         let answered = match (asked.method.as_str(), GoogleRequestTarget::parse_path(path)) {
-            ("POST", Some(place)) => self.generate(asked, &place),
+            ("POST", Some(place)) => self.answer_generate(asked, &place),
             ("GET", None) if ["/v1beta/models", "/v1/models"].contains(&path) => {
-                request_target::check_key(asked).map(|()| answer_format::json(&models::list()))
+                request_target::check_api_key(asked)
+                    .map(|()| answer_format::json_answer(&models::models_json()))
             }
             ("GET", None) if path == "/v1beta1/publishers/google/models" => {
-                request_target::check_token(asked)
-                    .map(|()| answer_format::json(&models::publishers_list()))
+                request_target::check_access_token(asked)
+                    .map(|()| answer_format::json_answer(&models::publisher_models_json()))
             }
             _ => Err(GoogleRequestFault::new(404, "NOT_FOUND", "Requested entity was not found.")),
         };
-        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal_answer(&refused))
     }
 
     /// Answers a plugin's request instead of a fake host. Adds the credential that the request
@@ -166,10 +168,10 @@ impl FakeGoogle {
         let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).for_plugin(name.is_some()))
+        Ok(self.answer(&asked).to_plugin_answer(name.is_some()))
     }
 
-    fn generate(
+    fn answer_generate(
         &self,
         asked: &VendorRequest,
         place: &GoogleRequestTarget<'_>,
@@ -178,25 +180,25 @@ impl FakeGoogle {
         if asked.header("content-type") != Some("application/json") {
             return Err(invalid_request("Invalid content type"));
         }
-        let model = place.model()?;
+        let model = place.requested_model()?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
-        let body = names::rename_fields(body);
+        let body = names::to_camel_case_fields(body);
         let body =
             body.as_object().ok_or_else(|| invalid_request("Invalid JSON payload received."))?;
-        settings::check_body(body, place)?;
-        tools::check(body, self.knows_json_schema)?;
-        settings::check(body, model, self.knows_json_schema)?;
-        let contents = contents::check(body, model, place)?;
-        self.signatures.check(&contents, model)?;
-        let counted = self.count(&asked.body, model)?;
+        settings::check_body_fields(body, place)?;
+        tools::check_tools(body, self.knows_json_schema)?;
+        settings::check_settings(body, model, self.knows_json_schema)?;
+        let contents = contents::check_contents(body, model, place)?;
+        self.signatures.check_signatures(&contents, model)?;
+        let counted = self.count_prompt_tokens(&asked.body, model)?;
         self.accepted.lock().push(asked.body.clone());
         let Some(turn) = self.script.lock().pop_front() else {
             return Err(invalid_request("the script has no more answers"));
         };
-        let parts = self.parts(&turn, body, model, place);
+        let parts = self.build_parts(&turn, body, model, place);
         Ok(match place.streams {
-            true => answer_format::stream(&turn, &parts, counted, model),
+            true => answer_format::stream_answer(&turn, &parts, counted, model),
             false => answer_format::complete_answer(&turn, &parts, counted, model),
         })
     }
@@ -214,11 +216,11 @@ impl FakeGoogle {
         place.check_credential(asked)?;
         let body: Value = serde_json::from_slice(&asked.body)
             .map_err(|error| invalid_request(format!("Invalid JSON payload received. {error}")))?;
-        let body = object("", &body)?;
+        let body = expect_object("", &body)?;
         let inner = if place.is_studio() {
             check_fields("", body, &["contents", "generateContentRequest"])?;
             let inner = body.get("generateContentRequest").unwrap_or(&Value::Null);
-            let mut inner = object("generate_content_request", inner)?.clone();
+            let mut inner = expect_object("generate_content_request", inner)?.clone();
             inner.remove("model").ok_or_else(|| invalid_request("model is required"))?;
             inner
         } else {
@@ -226,17 +228,21 @@ impl FakeGoogle {
             check_fields("", body, &fields)?;
             body.clone()
         };
-        let inner = names::rename_fields(Value::Object(inner));
-        let inner = object("", &inner)?;
-        let model = place.model()?;
-        settings::check_body(inner, &place)?;
-        tools::check(inner, self.knows_json_schema)?;
-        contents::check(inner, model, &place)?;
+        let inner = names::to_camel_case_fields(Value::Object(inner));
+        let inner = expect_object("", &inner)?;
+        let model = place.requested_model()?;
+        settings::check_body_fields(inner, &place)?;
+        tools::check_tools(inner, self.knows_json_schema)?;
+        contents::check_contents(inner, model, &place)?;
         let bytes = Value::Object(inner.clone()).to_string().len();
-        Ok(answer_format::json(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
+        Ok(answer_format::json_answer(&json!({ "totalTokens": bytes / TOKEN_BYTES })))
     }
 
-    fn count(&self, body: &[u8], model: &FakeGoogleModel) -> GoogleCheckResult<GoogleTokenCounts> {
+    fn count_prompt_tokens(
+        &self,
+        body: &[u8],
+        model: &FakeGoogleModel,
+    ) -> GoogleCheckResult<GoogleTokenCounts> {
         let tokens = |bytes: usize| (bytes / TOKEN_BYTES) as u64;
         let (prompt, window) = (tokens(body.len()), self.window.unwrap_or(model.window));
         if prompt > window {
@@ -252,7 +258,7 @@ impl FakeGoogle {
     }
 
     /// Creates the parts of an answer, and signs them.
-    fn parts(
+    fn build_parts(
         &self,
         turn: &GoogleTurn,
         body: &Map<String, Value>,
@@ -262,7 +268,9 @@ impl FakeGoogle {
         let mut parts = Vec::new();
         for said in &turn.said {
             parts.push(match said {
-                GoogleAnswerPiece::Thought(_) if !settings::shows_thoughts(body, model) => continue,
+                GoogleAnswerPiece::Thought(_) if !settings::has_visible_thoughts(body, model) => {
+                    continue;
+                }
                 GoogleAnswerPiece::Thought(text) => json!({ "text": text, "thought": true }),
                 GoogleAnswerPiece::Text(text) => json!({ "text": text }),
                 GoogleAnswerPiece::Call(name, arguments) => {
@@ -277,8 +285,8 @@ impl FakeGoogle {
                 GoogleAnswerPiece::Part(part) => part.clone(),
             });
         }
-        if model.signs_thoughts(body) {
-            self.signatures.sign(&mut parts, model, place.streams);
+        if model.should_sign_thoughts(body) {
+            self.signatures.sign_parts(&mut parts, model, place.streams);
         }
         parts
     }
@@ -299,7 +307,7 @@ fn check_fields(place: &str, object: &Map<String, Value>, known: &[&str]) -> Goo
 }
 
 /// Returns an object, or refuses another value.
-fn object<'a>(place: &str, value: &'a Value) -> GoogleCheckResult<&'a Map<String, Value>> {
+fn expect_object<'a>(place: &str, value: &'a Value) -> GoogleCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
         invalid_request(format!(
             "Invalid value at '{place}' (type.googleapis.com/google.protobuf.Message)"
@@ -308,7 +316,7 @@ fn object<'a>(place: &str, value: &'a Value) -> GoogleCheckResult<&'a Map<String
 }
 
 /// Returns a list, which is empty if the value is missing.
-fn list_or_empty<'a>(place: &str, value: Option<&'a Value>) -> GoogleCheckResult<&'a [Value]> {
+fn expect_list<'a>(place: &str, value: Option<&'a Value>) -> GoogleCheckResult<&'a [Value]> {
     match value {
         None => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),

@@ -13,7 +13,9 @@ pub mod openai;
 mod talk;
 
 pub use exchange::{VendorAnswer, VendorRequest};
-pub use talk::{FakeVendor, ModelConversation, joined_deltas, results, strange_history, tool_spec};
+pub use talk::{
+    FakeVendor, ModelConversation, joined_deltas, sample_tool_results, tool_spec, unusual_history,
+};
 
 /// Lists the names of all properties that a schema describes, at any depth.
 fn property_names(schema: &serde_json::Value) -> Box<dyn Iterator<Item = &str> + '_> {

@@ -71,20 +71,20 @@ impl FakeOllama {
     /// Does not support `truncate`, like older servers: long conversations silently lose their
     /// beginning.
     #[must_use]
-    pub fn cutting_silently(self) -> Self {
+    pub fn with_silent_truncation(self) -> Self {
         Self { cuts_silently: true, ..self }
     }
 
     /// Loads a model from the start.
     #[must_use]
-    pub fn with_loaded(self, model: &str, context_tokens: u64) -> Self {
+    pub fn with_loaded_model(self, model: &str, context_tokens: u64) -> Self {
         self.loaded.lock().insert(model.to_owned(), context_tokens);
         self
     }
 
     /// Requires this key as a bearer token.
     #[must_use]
-    pub fn with_key(self, key: &str) -> Self {
+    pub fn with_api_key(self, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..self }
     }
 
@@ -94,25 +94,30 @@ impl FakeOllama {
     }
 
     /// Returns how often a model was loaded again because its context size changed.
-    pub fn reloads(&self) -> usize {
+    pub fn reload_count(&self) -> usize {
         *self.reloads.lock()
     }
 
     /// Answers a request.
     pub fn answer(&self, asked: &VendorRequest) -> VendorAnswer {
         let path = asked.path.split('?').next().unwrap_or_default();
-        let answered = self.check_key(asked).and_then(|()| match (asked.method.as_str(), path) {
-            ("POST", "/api/chat") => self.chat(asked),
-            ("POST", "/api/show") => self.show(asked),
-            ("POST", "/api/pull") => self.pull(asked),
-            ("GET", "/api/tags") => {
-                Ok(answer_format::json(&models::list_installed(&self.pulled.lock())))
-            }
-            ("GET", "/api/ps") => Ok(answer_format::json(&models::ps(&self.loaded.lock()))),
-            ("GET", "/api/version") => Ok(answer_format::json(&json!({ "version": "0.33.0" }))),
-            _ => Ok(answer_format::page_not_found()),
-        });
-        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
+        let answered =
+            self.check_api_key(asked).and_then(|()| match (asked.method.as_str(), path) {
+                ("POST", "/api/chat") => self.answer_chat(asked),
+                ("POST", "/api/show") => self.answer_show(asked),
+                ("POST", "/api/pull") => self.answer_pull(asked),
+                ("GET", "/api/tags") => Ok(answer_format::json_answer(
+                    &models::installed_models_json(&self.pulled.lock()),
+                )),
+                ("GET", "/api/ps") => {
+                    Ok(answer_format::json_answer(&models::loaded_models_json(&self.loaded.lock())))
+                }
+                ("GET", "/api/version") => {
+                    Ok(answer_format::json_answer(&json!({ "version": "0.33.0" })))
+                }
+                _ => Ok(answer_format::unknown_page_answer()),
+            });
+        answered.unwrap_or_else(|refused| answer_format::refusal_answer(&refused))
     }
 
     /// Answers a plugin's request instead of a fake host. Adds the credential that the request
@@ -130,10 +135,10 @@ impl FakeOllama {
         let path = url.find("/api/").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).for_plugin(key.is_some()))
+        Ok(self.answer(&asked).to_plugin_answer(key.is_some()))
     }
 
-    fn check_key(&self, asked: &VendorRequest) -> OllamaCheckResult {
+    fn check_api_key(&self, asked: &VendorRequest) -> OllamaCheckResult {
         let given = asked.header("authorization").and_then(|it| it.strip_prefix("Bearer "));
         match &self.key {
             Some(key) if given != Some(key) => {
@@ -143,16 +148,16 @@ impl FakeOllama {
         }
     }
 
-    fn chat(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
+    fn answer_chat(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
-        let model = self.model(&body)?;
-        chat::check(&body, &model)?;
+        let model = self.requested_model(&body)?;
+        chat::check_chat(&body, &model)?;
         let read = self.load_model(&body, &model)?;
         self.accepted.lock().push(Value::Object(body.clone()));
         let Some(turn) = self.script.lock().pop_front() else {
             return Err(invalid_request("the script has no more answers"));
         };
-        let thinks = chat::may_think(&body, &model);
+        let thinks = chat::can_think(&body, &model);
         let said = turn
             .said
             .iter()
@@ -164,7 +169,7 @@ impl FakeOllama {
         };
         Ok(match body.get("stream") == Some(&json!(false)) {
             true => answer_format::complete_answer(&turn, &message),
-            false => answer_format::stream(&turn, &message),
+            false => answer_format::stream_answer(&turn, &message),
         })
     }
 
@@ -179,7 +184,7 @@ impl FakeOllama {
         let size = self.context_max.map_or(size, |most| size.min(most));
         let before = self.loaded.lock().insert(model.name.clone(), size);
         *self.reloads.lock() += usize::from(before.is_some_and(|before| before != size));
-        let tokens = chat::tokens(body);
+        let tokens = chat::count_prompt_tokens(body);
         if tokens <= size {
             return Ok(tokens);
         }
@@ -189,34 +194,34 @@ impl FakeOllama {
         Ok(size)
     }
 
-    fn show(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
+    fn answer_show(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         check_fields("show", &body, &["model", "verbose"])?;
-        Ok(answer_format::json(&models::show(&self.model(&body)?)))
+        Ok(answer_format::json_answer(&models::model_info_json(&self.requested_model(&body)?)))
     }
 
-    fn pull(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
+    fn answer_pull(&self, asked: &VendorRequest) -> OllamaCheckResult<VendorAnswer> {
         let body = read_body(asked)?;
         check_fields("pull", &body, &["insecure", "model", "stream"])?;
         let name = models::with_tag(body["model"].as_str().unwrap_or_default());
         if name.contains([' ', '\\']) || name.starts_with(':') {
             return Err(invalid_request("invalid model name"));
         }
-        let is_there = name == IN_LIBRARY || models::find(&name).is_some();
+        let is_there = name == IN_LIBRARY || models::find_model(&name).is_some();
         if is_there {
             self.pulled.lock().push(name);
         }
-        Ok(answer_format::pull(is_there))
+        Ok(answer_format::pull_answer(is_there))
     }
 
-    fn model(&self, body: &Map<String, Value>) -> OllamaCheckResult<FakeOllamaModel> {
+    fn requested_model(&self, body: &Map<String, Value>) -> OllamaCheckResult<FakeOllamaModel> {
         let asked = body.get("model").and_then(Value::as_str).unwrap_or_default();
         if asked.is_empty() {
             return Err(invalid_request("model is required"));
         }
         let name = models::with_tag(asked);
-        let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled(&name));
-        models::find(&name).or_else(pulled).ok_or_else(|| OllamaRequestFault {
+        let pulled = || self.pulled.lock().contains(&name).then(|| models::pulled_model(&name));
+        models::find_model(&name).or_else(pulled).ok_or_else(|| OllamaRequestFault {
             status: 404,
             message: format!("model '{asked}' not found"),
         })

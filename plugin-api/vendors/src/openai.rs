@@ -169,20 +169,20 @@ impl FakeOpenAi {
     /// Numbers calls and reasoning from `number`, like the server of another account that does not
     /// know the first one's items.
     #[must_use]
-    pub fn counting_from(self, number: usize) -> Self {
+    pub fn with_first_item_number(self, number: usize) -> Self {
         Self { numbers: Mutex::new(number), ..self }
     }
 
     /// Acts as an account that may not see summaries of reasoning.
     #[must_use]
-    pub fn unverified(self) -> Self {
+    pub fn without_verification(self) -> Self {
         Self { is_verified: false, ..self }
     }
 
     /// Acts as an Azure resource: below `/openai/v1`, with its own key header, and with one
     /// deployment of this name and model.
     #[must_use]
-    pub fn at_azure(self, deployment: &str, model: &'static str) -> Self {
+    pub fn with_azure_deployment(self, deployment: &str, model: &'static str) -> Self {
         Self { deployment: Some((deployment.to_owned(), model)), ..self }
     }
 
@@ -196,18 +196,18 @@ impl FakeOpenAi {
         let (path, _query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
         let root = if self.deployment.is_some() { "/openai/v1/" } else { "/v1/" };
         let answered = match (asked.method.as_str(), path.strip_prefix(root)) {
-            ("POST", Some("responses")) => self.responses(asked),
-            ("POST", Some("chat/completions")) => self.chat(asked),
-            ("GET", Some("models")) => {
-                self.check_headers(asked).map(|()| answer_format::json(&models::list()))
-            }
+            ("POST", Some("responses")) => self.answer_responses(asked),
+            ("POST", Some("chat/completions")) => self.answer_chat(asked),
+            ("GET", Some("models")) => self
+                .check_headers(asked)
+                .map(|()| answer_format::json_answer(&models::models_json())),
             _ => {
                 let message =
                     format!("Invalid URL ({} {})", asked.method.to_uppercase(), asked.path);
                 Err(OpenAiRequestFault { status: 404, code: None, param: None, message })
             }
         };
-        answered.unwrap_or_else(|refused| answer_format::refusal(&refused))
+        answered.unwrap_or_else(|refused| answer_format::refusal_answer(&refused))
     }
 
     /// Answers a plugin's request instead of a fake host. Adds the key if the request names it.
@@ -230,29 +230,29 @@ impl FakeOpenAi {
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).for_plugin(has_key))
+        Ok(self.answer(&asked).to_plugin_answer(has_key))
     }
 
-    fn responses(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
+    fn answer_responses(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
         let (body, model) = self.open_request(asked)?;
-        responses::check(&body, model, self.is_verified)?;
-        items::check(&body, model.name, &self.sealed.lock())?;
-        let cached = self.count(&body, &["tools", "input"], model)?;
+        responses::check_responses_body(&body, model, self.is_verified)?;
+        items::check_items(&body, model.name, &self.sealed.lock())?;
+        let cached = self.count_cached_tokens(&body, &["tools", "input"], model)?;
         let turn = self.next_turn()?;
-        let output = self.output(&turn, model, &body);
-        let response = answer_format::response(&turn, &body, output, cached);
+        let output = self.output_items(&turn, model, &body);
+        let response = answer_format::response_json(&turn, &body, output, cached);
         Ok(match body.get("stream") == Some(&json!(true)) {
-            true => answer_format::stream(&turn, &response),
+            true => answer_format::stream_answer(&turn, &response),
             false => answer_format::complete_answer(&turn, &response),
         })
     }
 
-    fn chat(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
+    fn answer_chat(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {
         let (body, model) = self.open_request(asked)?;
-        chat::check(&body, model)?;
-        let cached = self.count(&body, &["tools", "messages"], model)?;
+        chat::check_chat(&body, model)?;
+        let cached = self.count_cached_tokens(&body, &["tools", "messages"], model)?;
         let turn = self.next_turn()?;
-        Ok(chat::format_answer(&turn, &body, cached, || self.next()))
+        Ok(chat::format_answer(&turn, &body, cached, || self.next_number()))
     }
 
     /// Parses a request into its body and its model.
@@ -280,9 +280,9 @@ impl FakeOpenAi {
             )
         })?;
         let model = match &self.deployment {
-            Some((deployment, model)) if deployment == name => models::find(model),
+            Some((deployment, model)) if deployment == name => models::find_model(model),
             Some(_) => None,
-            None => models::find(name),
+            None => models::find_model(name),
         };
         let model = model.ok_or_else(|| OpenAiRequestFault {
             status: 404,
@@ -294,7 +294,7 @@ impl FakeOpenAi {
     }
 
     /// Counts the cached tokens of a request, and stores the request.
-    fn count(
+    fn count_cached_tokens(
         &self,
         body: &Map<String, Value>,
         parts: &[&str],
@@ -323,14 +323,14 @@ impl FakeOpenAi {
         turn.ok_or_else(|| invalid_request("no_script", "", "the script has no more answers"))
     }
 
-    fn next(&self) -> usize {
+    fn next_number(&self) -> usize {
         let mut numbers = self.numbers.lock();
         *numbers += 1;
         *numbers
     }
 
     /// Creates the items of an answer.
-    fn output(
+    fn output_items(
         &self,
         turn: &OpenAiTurn,
         model: &FakeOpenAiModel,
@@ -358,7 +358,7 @@ impl FakeOpenAi {
                         "summary": summary_list });
                     if is_encrypted {
                         item["encrypted_content"] =
-                            json!(self.sealed.lock().close(model.name, self.next()));
+                            json!(self.sealed.lock().encrypt(model.name, self.next_number()));
                     }
                     item
                 }
@@ -372,7 +372,7 @@ impl FakeOpenAi {
                     message(json!({ "type": "refusal", "refusal": said }))
                 }
                 OpenAiAnswerPiece::Call(name, arguments) => {
-                    let call = self.next();
+                    let call = self.next_number();
                     json!({ "type": "function_call", "id": format!("fc_{number}"),
                         "call_id": format!("call_{call:04}"), "name": name,
                         "arguments": arguments, "status": "completed" })

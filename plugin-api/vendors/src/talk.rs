@@ -106,7 +106,7 @@ impl<V: FakeVendor + 'static> ModelConversation<V> {
     /// Answers all calls of a completion.
     #[track_caller]
     pub fn answer(&mut self, completion: &Completion) -> Completion {
-        self.ask(Message::tool(results(completion)))
+        self.ask(Message::tool(sample_tool_results(completion)))
     }
 }
 
@@ -117,7 +117,7 @@ pub fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
 }
 
 /// Returns a result for each call of a completion.
-pub fn results(completion: &Completion) -> Vec<ToolResult> {
+pub fn sample_tool_results(completion: &Completion) -> Vec<ToolResult> {
     let calls = completion.parts.iter().filter_map(Part::as_tool_call);
     let content = Map::from_iter([("seen".to_owned(), json!(true))]);
     calls.map(|call| ToolResult::new(call.id.clone(), call.name.clone(), content.clone())).collect()
@@ -138,7 +138,7 @@ pub fn joined_deltas(deltas: &[Delta]) -> (String, String, Vec<String>) {
 }
 
 /// Returns a history from another provider's model, with many unusual parts.
-pub fn strange_history() -> Vec<Message> {
+pub fn unusual_history() -> Vec<Message> {
     let call = |id: &str, arguments: Value| Part::ToolCall(ToolCall::new(id, "run.it", arguments));
     let opaque = OpaqueData {
         provider: "of-another".to_owned(),

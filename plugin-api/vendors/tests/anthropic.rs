@@ -26,7 +26,7 @@ fn body_of(answered: &VendorAnswer) -> Value {
 }
 
 /// Returns a valid request.
-fn good() -> Value {
+fn valid_request() -> Value {
     json!({
         "model": "claude-opus-5-5",
         "max_tokens": 1_000,
@@ -52,7 +52,7 @@ fn good() -> Value {
 }
 
 /// Returns the error for a body, or `None` if it is accepted.
-fn refusal(body: &Value) -> Option<String> {
+fn refusal_text(body: &Value) -> Option<String> {
     let answered = FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&vendor_request(body));
     (answered.status != 200).then(|| {
         let body = body_of(&answered);
@@ -62,23 +62,23 @@ fn refusal(body: &Value) -> Option<String> {
 
 /// Checks that a single change to a valid body is refused with this message.
 #[track_caller]
-fn check(path: &str, value: Value, expected: &str) {
-    let mut body = good();
+fn check_refusal(path: &str, value: Value, expected: &str) {
+    let mut body = valid_request();
     let (parent, key) = path.rsplit_once('/').unwrap();
     match body.pointer_mut(parent).unwrap() {
         Value::Array(list) if key == "-" => list.push(value),
         Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
         parent => parent[key] = value,
     }
-    let said = refusal(&body).unwrap_or_else(|| "taken".to_owned());
+    let said = refusal_text(&body).unwrap_or_else(|| "taken".to_owned());
     assert!(said.contains(expected), "{path}: {said}");
 }
 
 #[test]
 fn valid_request_is_answered() {
-    assert_eq!(refusal(&good()), None);
-    let answered =
-        FakeAnthropic::new([AnthropicTurn::text("hello")]).answer(&vendor_request(&good()));
+    assert_eq!(refusal_text(&valid_request()), None);
+    let answered = FakeAnthropic::new([AnthropicTurn::text("hello")])
+        .answer(&vendor_request(&valid_request()));
     let body = body_of(&answered);
     assert_eq!(body["content"], json!([{ "type": "text", "text": "hello" }]));
     assert_eq!((&body["stop_reason"], &body["type"]), (&json!("end_turn"), &json!("message")));
@@ -86,80 +86,100 @@ fn valid_request_is_answered() {
 
 #[test]
 fn unsupported_settings_are_refused() {
-    check("/moon", json!(1), "400 moon: Extra inputs are not permitted");
-    check("/model", json!("claude-moon"), "404 model: claude-moon");
-    check("/max_tokens", json!(0), "max_tokens");
-    check("/max_tokens", json!(128_001), "128001 > 128000");
-    check("/temperature", json!(0.5), "`temperature` is deprecated");
-    check("/thinking", json!({ "type": "disabled" }), "thinking.type");
-    check("/thinking", json!({ "type": "enabled", "budget_tokens": 2_000 }), "thinking.type");
-    check("/tool_choice", json!({ "type": "any" }), "not supported for this model");
-    check("/stop_sequences", json!(["\n"]), "non-whitespace");
-    check("/output_config", json!({ "effort": "minimal" }), "output_config.effort");
+    check_refusal("/moon", json!(1), "400 moon: Extra inputs are not permitted");
+    check_refusal("/model", json!("claude-moon"), "404 model: claude-moon");
+    check_refusal("/max_tokens", json!(0), "max_tokens");
+    check_refusal("/max_tokens", json!(128_001), "128001 > 128000");
+    check_refusal("/temperature", json!(0.5), "`temperature` is deprecated");
+    check_refusal("/thinking", json!({ "type": "disabled" }), "thinking.type");
+    check_refusal(
+        "/thinking",
+        json!({ "type": "enabled", "budget_tokens": 2_000 }),
+        "thinking.type",
+    );
+    check_refusal("/tool_choice", json!({ "type": "any" }), "not supported for this model");
+    check_refusal("/stop_sequences", json!(["\n"]), "non-whitespace");
+    check_refusal("/output_config", json!({ "effort": "minimal" }), "output_config.effort");
     let format = json!({ "type": "json_schema", "schema": { "type": "object" } });
-    check("/output_config", json!({ "format": format }), "additionalProperties");
-    check("/system", json!(" "), "system");
-    check("/system/0/text", json!(""), "non-whitespace");
-    check("/tools/-", json!({ "name": "look", "input_schema": { "type": "object" } }), "unique");
-    check("/tools/0/name", json!("a.b"), "pattern");
-    check("/tools/0/input_schema", json!({}), "input_schema.type");
+    check_refusal("/output_config", json!({ "format": format }), "additionalProperties");
+    check_refusal("/system", json!(" "), "system");
+    check_refusal("/system/0/text", json!(""), "non-whitespace");
+    check_refusal(
+        "/tools/-",
+        json!({ "name": "look", "input_schema": { "type": "object" } }),
+        "unique",
+    );
+    check_refusal("/tools/0/name", json!("a.b"), "pattern");
+    check_refusal("/tools/0/input_schema", json!({}), "input_schema.type");
     let schema = |key: &str, value: Value| json!({ "type": "object", key: value });
-    check("/tools/0/input_schema", schema("anyOf", json!([{}])), "at the top level");
+    check_refusal("/tools/0/input_schema", schema("anyOf", json!([{}])), "at the top level");
     let odd = json!({ "a": { "properties": { "$b": {} } } });
-    check("/tools/0/input_schema", schema("properties", odd), "Property keys should match");
+    check_refusal("/tools/0/input_schema", schema("properties", odd), "Property keys should match");
     let old = json!({ "a": { "exclusiveMinimum": true } });
-    check("/tools/0/input_schema", schema("properties", old), "draft 2020-12");
+    check_refusal("/tools/0/input_schema", schema("properties", old), "draft 2020-12");
 }
 
 #[test]
 fn misplaced_messages_and_blocks_are_refused() {
-    check("/messages", json!([]), "at least one message");
-    check("/messages/0/role", json!("assistant"), "first message must use");
-    check("/messages/0/role", json!("tool"), "role");
-    check("/messages/0/content", json!(""), "non-empty");
-    check("/messages/0/content", json!([]), "non-empty content");
-    check("/messages/0/content", json!([{ "type": "thinking", "thinking": "" }]), "Input tag");
-    check("/messages/1/content/1/id", json!("a|b"), "pattern");
-    check("/messages/1/content/1/input", json!("x"), "not valid");
-    check("/messages/1/content/2/id", json!("a"), "ids must be unique");
-    check("/messages/2/content/0/tool_use_id", json!("c"), "unexpected `tool_use_id`");
-    check("/messages/2/content/0", json!({ "type": "text", "text": "x" }), "without `tool_result`");
-    check("/messages/2/content", json!("x"), "without `tool_result` blocks");
-    check("/messages/2/content/1/content/0/source/data", json!("AAA"), "base64");
-    check("/messages/2/content/1/content/0/source/media_type", json!("image/bmp"), "media_type");
-    check("/messages/-", json!({ "role": "assistant", "content": "x" }), "prefill");
-    check("/messages/-", json!({ "role": "system", "content": [] }), "non-empty content");
+    check_refusal("/messages", json!([]), "at least one message");
+    check_refusal("/messages/0/role", json!("assistant"), "first message must use");
+    check_refusal("/messages/0/role", json!("tool"), "role");
+    check_refusal("/messages/0/content", json!(""), "non-empty");
+    check_refusal("/messages/0/content", json!([]), "non-empty content");
+    check_refusal(
+        "/messages/0/content",
+        json!([{ "type": "thinking", "thinking": "" }]),
+        "Input tag",
+    );
+    check_refusal("/messages/1/content/1/id", json!("a|b"), "pattern");
+    check_refusal("/messages/1/content/1/input", json!("x"), "not valid");
+    check_refusal("/messages/1/content/2/id", json!("a"), "ids must be unique");
+    check_refusal("/messages/2/content/0/tool_use_id", json!("c"), "unexpected `tool_use_id`");
+    check_refusal(
+        "/messages/2/content/0",
+        json!({ "type": "text", "text": "x" }),
+        "without `tool_result`",
+    );
+    check_refusal("/messages/2/content", json!("x"), "without `tool_result` blocks");
+    check_refusal("/messages/2/content/1/content/0/source/data", json!("AAA"), "base64");
+    check_refusal(
+        "/messages/2/content/1/content/0/source/media_type",
+        json!("image/bmp"),
+        "media_type",
+    );
+    check_refusal("/messages/-", json!({ "role": "assistant", "content": "x" }), "prefill");
+    check_refusal("/messages/-", json!({ "role": "system", "content": [] }), "non-empty content");
     let unknown = json!({ "type": "tool_reference", "name": "moon" });
     let removal = json!([{ "type": "tool_removal", "tool": unknown }]);
-    check("/messages/-", json!({ "role": "system", "content": removal }), "not declared");
-    let mut early = good();
+    check_refusal("/messages/-", json!({ "role": "system", "content": removal }), "not declared");
+    let mut early = valid_request();
     early["messages"]
         .as_array_mut()
         .unwrap()
         .insert(1, json!({ "role": "system", "content": "x" }));
-    assert_eq!(refusal(&early), None, "after the user and before the model");
+    assert_eq!(refusal_text(&early), None, "after the user and before the model");
     early["messages"].as_array_mut().unwrap().swap(1, 2);
-    assert!(refusal(&early).is_some(), "after the model");
+    assert!(refusal_text(&early).is_some(), "after the model");
 }
 
 #[test]
 fn forged_thoughts_and_thoughts_in_last_place_are_refused() {
     let forged = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
-    check("/messages/1/content/0", forged.clone(), "Invalid `signature`");
-    check("/messages/1/content/-", forged, "cannot be `thinking`");
+    check_refusal("/messages/1/content/0", forged.clone(), "Invalid `signature`");
+    check_refusal("/messages/1/content/-", forged, "cannot be `thinking`");
 }
 
 #[test]
 fn step_must_begin_with_a_thought_if_thinking_is_enabled() {
     let of = |thinking: Value, first: Option<Value>| {
-        let mut body = good();
+        let mut body = valid_request();
         body["model"] = json!("claude-haiku-4-5");
         body["max_tokens"] = json!(4_000);
         body["thinking"] = thinking;
         if let Some(first) = first {
             body["messages"][1]["content"].as_array_mut().unwrap().insert(0, first);
         }
-        refusal(&body).unwrap_or_default()
+        refusal_text(&body).unwrap_or_default()
     };
     let on = || json!({ "type": "enabled", "budget_tokens": 2_000 });
     let off = || json!({ "type": "disabled" });
@@ -174,21 +194,21 @@ fn step_must_begin_with_a_thought_if_thinking_is_enabled() {
 #[test]
 fn cache_marks_are_limited_to_four_and_must_be_ephemeral() {
     let mark = json!({ "type": "ephemeral" });
-    let mut body = good();
+    let mut body = valid_request();
     for path in ["/tools/0", "/system/0", "/messages/1/content/0", "/messages/2/content/2"] {
         body.pointer_mut(path).unwrap()["cache_control"] = mark.clone();
     }
-    assert_eq!(refusal(&body), None);
+    assert_eq!(refusal_text(&body), None);
     body["cache_control"] = mark;
-    assert!(refusal(&body).unwrap().contains("maximum of 4 blocks"));
-    check("/messages/2/content/2/cache_control", json!({ "type": "eternal" }), "ephemeral");
+    assert!(refusal_text(&body).unwrap().contains("maximum of 4 blocks"));
+    check_refusal("/messages/2/content/2/cache_control", json!({ "type": "eternal" }), "ephemeral");
 }
 
 #[test]
 fn headers_must_name_one_credential_and_a_known_version() {
     // Replaces the header at this position. An empty name removes it.
     let answer = |at: usize, name: &str, value: &str| {
-        let mut asked = vendor_request(&good());
+        let mut asked = vendor_request(&valid_request());
         asked.headers[at] = (name.to_owned(), value.to_owned());
         asked.headers.retain(|(name, _)| !name.is_empty());
         FakeAnthropic::new([AnthropicTurn::text("a")]).answer(&asked).status
@@ -207,7 +227,7 @@ fn headers_must_name_one_credential_and_a_known_version() {
 #[test]
 fn newer_api_version_refuses_sampling_settings() {
     let answer = |name: &str| {
-        let mut body = good();
+        let mut body = valid_request();
         body[name] = json!(1);
         let mut asked = vendor_request(&body);
         asked.headers[1].1 = "2026-10-21".to_owned();
@@ -231,7 +251,7 @@ fn thought_is_valid_only_after_the_same_prefix() {
         AnthropicTurn::text("b"),
         AnthropicTurn::text("c"),
     ]);
-    let mut body = good();
+    let mut body = valid_request();
     let mut first = body_of(&vendor.answer(&vendor_request(&body)));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(json!({ "role": "assistant", "content": first["content"].take() }));

@@ -17,7 +17,7 @@ fn vendor_request(path: &str, credential: (&str, &str), body: &Value) -> VendorR
     }
 }
 
-fn at_studio(model: &str, body: &Value) -> VendorRequest {
+fn studio_request(model: &str, body: &Value) -> VendorRequest {
     vendor_request(&format!("{STUDIO}{model}:generateContent"), ("x-goog-api-key", "key"), body)
 }
 
@@ -26,7 +26,7 @@ fn body_of(answered: &VendorAnswer) -> Value {
 }
 
 /// Returns a request that is valid for models before the third generation.
-fn good() -> Value {
+fn valid_request() -> Value {
     json!({
         "systemInstruction": { "parts": [{ "text": "Be brief." }] },
         "tools": [{ "functionDeclarations": [{ "name": "look", "description": "Looks.",
@@ -51,8 +51,8 @@ fn good() -> Value {
 }
 
 /// Returns the error for a body, or `None` if it is accepted.
-fn refusal_of(model: &str, body: &Value) -> Option<String> {
-    let answered = FakeGoogle::new([GoogleTurn::text("a")]).answer(&at_studio(model, body));
+fn refusal_text(model: &str, body: &Value) -> Option<String> {
+    let answered = FakeGoogle::new([GoogleTurn::text("a")]).answer(&studio_request(model, body));
     (answered.status != 200).then(|| {
         let body = body_of(&answered);
         format!("{} {}", answered.status, body["error"]["message"].as_str().unwrap())
@@ -61,23 +61,23 @@ fn refusal_of(model: &str, body: &Value) -> Option<String> {
 
 /// Checks that a single change to a valid body is refused with this message.
 #[track_caller]
-fn check(path: &str, value: Value, expected: &str) {
-    let mut body = good();
+fn check_refusal(path: &str, value: Value, expected: &str) {
+    let mut body = valid_request();
     let (parent, key) = path.rsplit_once('/').unwrap();
     match body.pointer_mut(parent).unwrap() {
         Value::Array(list) if key == "-" => list.push(value),
         Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
         parent => parent[key] = value,
     }
-    let said = refusal_of("gemini-2.5-flash", &body).unwrap_or_else(|| "taken".to_owned());
+    let said = refusal_text("gemini-2.5-flash", &body).unwrap_or_else(|| "taken".to_owned());
     assert!(said.contains(expected), "{path}: {said}");
 }
 
 #[test]
 fn valid_request_is_accepted() {
-    assert_eq!(refusal_of("gemini-2.5-flash", &good()), None);
-    let answered =
-        FakeGoogle::new([GoogleTurn::text("hi")]).answer(&at_studio("gemini-2.5-pro", &good()));
+    assert_eq!(refusal_text("gemini-2.5-flash", &valid_request()), None);
+    let answered = FakeGoogle::new([GoogleTurn::text("hi")])
+        .answer(&studio_request("gemini-2.5-pro", &valid_request()));
     let body = body_of(&answered);
     assert_eq!(body["candidates"][0]["content"]["parts"][0]["text"], "hi");
     assert_eq!(body["candidates"][0]["finishReason"], "STOP");
@@ -101,29 +101,45 @@ fn unknown_fields_are_refused() {
         "/contents/1/parts/1/functionCall/moon",
         "/contents/2/parts/0/functionResponse/moon",
     ] {
-        check(path, json!(1), UNKNOWN);
+        check_refusal(path, json!(1), UNKNOWN);
     }
-    check("/labels", json!({}), "Unknown name \"labels\"");
+    check_refusal("/labels", json!({}), "Unknown name \"labels\"");
 }
 
 #[test]
 fn unsupported_settings_are_refused() {
-    check("/generationConfig/temperature", json!(3), "temperature must be between");
-    check("/generationConfig/maxOutputTokens", json!(0), "maxOutputTokens must be between");
-    check("/generationConfig/seed", json!(1_u64 << 40), "seed must be between");
-    check("/generationConfig/stopSequences", json!(vec!["a"; 6]), "at most 5");
-    check("/generationConfig/responseMimeType", json!("application/json"), "is unsupported");
-    check("/generationConfig/responseJsonSchema", json!({}), "needs response_mime_type");
-    check("/generationConfig/thinkingConfig/thinkingLevel", json!("LOW"), "only one of thinking");
-    check("/generationConfig/thinkingConfig/thinkingBudget", json!(0), "only enabled when");
-    check("/generationConfig/thinkingConfig/thinkingBudget", json!(99_999), "not between 1 and");
-    check("/generationConfig/thinkingConfig", json!({ "thinkingLevel": "LOW" }), "not supported");
-    check("/toolConfig/functionCallingConfig/mode", json!("auto"), "Invalid value");
+    check_refusal("/generationConfig/temperature", json!(3), "temperature must be between");
+    check_refusal("/generationConfig/maxOutputTokens", json!(0), "maxOutputTokens must be between");
+    check_refusal("/generationConfig/seed", json!(1_u64 << 40), "seed must be between");
+    check_refusal("/generationConfig/stopSequences", json!(vec!["a"; 6]), "at most 5");
+    check_refusal(
+        "/generationConfig/responseMimeType",
+        json!("application/json"),
+        "is unsupported",
+    );
+    check_refusal("/generationConfig/responseJsonSchema", json!({}), "needs response_mime_type");
+    check_refusal(
+        "/generationConfig/thinkingConfig/thinkingLevel",
+        json!("LOW"),
+        "only one of thinking",
+    );
+    check_refusal("/generationConfig/thinkingConfig/thinkingBudget", json!(0), "only enabled when");
+    check_refusal(
+        "/generationConfig/thinkingConfig/thinkingBudget",
+        json!(99_999),
+        "not between 1 and",
+    );
+    check_refusal(
+        "/generationConfig/thinkingConfig",
+        json!({ "thinkingLevel": "LOW" }),
+        "not supported",
+    );
+    check_refusal("/toolConfig/functionCallingConfig/mode", json!("auto"), "Invalid value");
     let thinking = |model: &str, config: Value| {
         let contents = json!([{ "role": "user", "parts": [{ "text": "go" }] }]);
         let body =
             json!({ "contents": contents, "generationConfig": { "thinkingConfig": config } });
-        refusal_of(model, &body).unwrap_or_default()
+        refusal_text(model, &body).unwrap_or_default()
     };
     assert_eq!(thinking("gemini-3.5-flash", json!({ "thinkingLevel": "MINIMAL" })), "");
     for (model, config) in [
@@ -141,20 +157,28 @@ fn unsupported_settings_are_refused() {
 #[test]
 fn invalid_tool_names_and_schemas_are_refused() {
     let tool = "/tools/0/functionDeclarations/0";
-    check("/tools", json!([]), "at least one tool");
-    check(&format!("{tool}/name"), json!("7up"), "Invalid function name");
-    check("/tools/0/functionDeclarations/-", json!({ "name": "look" }), "Duplicate");
-    check(&format!("{tool}/parameters"), json!({}), "exclusive");
+    check_refusal("/tools", json!([]), "at least one tool");
+    check_refusal(&format!("{tool}/name"), json!("7up"), "Invalid function name");
+    check_refusal("/tools/0/functionDeclarations/-", json!({ "name": "look" }), "Duplicate");
+    check_refusal(&format!("{tool}/parameters"), json!({}), "exclusive");
     let schema = format!("{tool}/parametersJsonSchema");
-    check(&schema, json!({ "type": "string" }), "must be of type object");
+    check_refusal(&schema, json!({ "type": "string" }), "must be of type object");
     let bad = json!({ "$ref": "#/$defs/A", "description": "x" });
-    check(&format!("{schema}/properties/at"), bad, "next to $ref");
-    check(&format!("{schema}/properties/at"), json!({ "const": 1 }), "Unknown name \"const\"");
-    check(&format!("{schema}/properties/at"), json!({ "enum": [true] }), "only texts and numbers");
+    check_refusal(&format!("{schema}/properties/at"), bad, "next to $ref");
+    check_refusal(
+        &format!("{schema}/properties/at"),
+        json!({ "const": 1 }),
+        "Unknown name \"const\"",
+    );
+    check_refusal(
+        &format!("{schema}/properties/at"),
+        json!({ "enum": [true] }),
+        "only texts and numbers",
+    );
     let open = |schema: Value| {
-        let mut body = good();
+        let mut body = valid_request();
         body["tools"][0]["functionDeclarations"][0] = json!({ "name": "a", "parameters": schema });
-        refusal_of("gemini-2.5-flash", &body).unwrap_or_default()
+        refusal_text("gemini-2.5-flash", &body).unwrap_or_default()
     };
     let of = |inner: Value| open(json!({ "type": "OBJECT", "properties": { "a": inner } }));
     assert_eq!(of(json!({ "type": "STRING", "enum": ["a"] })), "");
@@ -175,23 +199,31 @@ fn invalid_tool_names_and_schemas_are_refused() {
 #[test]
 fn misordered_contents_and_unanswered_calls_are_refused() {
     let (model, answers) = ("/contents/1/parts", "/contents/2/parts");
-    check("/contents", json!([]), "contents is not specified");
-    check("/contents/0/role", json!("system"), "valid role");
-    check("/contents/0/role", json!("model"), "begin and end with a user");
-    check("/contents/0/parts", json!([]), "must not be empty");
-    check("/contents/0/parts/0/text", json!(""), "must have one initialized field");
-    check("/contents/0/parts/0/thought", json!(true), "thoughts are the model's");
-    check(&format!("{model}/0/functionCall"), json!({}), "must have one initialized field");
-    check(&format!("{model}/1/functionCall/args"), json!("x"), "Invalid value");
-    check(&format!("{model}/1/functionCall/name"), json!("other"), "do not match");
-    check(&format!("{model}/1/functionCall/id"), json!("a"), "do not match");
-    check(&format!("{answers}/0"), json!({ "text": "no" }), "is equal to the number");
-    check(&format!("{answers}/0/functionResponse/response"), json!([]), "Invalid value");
+    check_refusal("/contents", json!([]), "contents is not specified");
+    check_refusal("/contents/0/role", json!("system"), "valid role");
+    check_refusal("/contents/0/role", json!("model"), "begin and end with a user");
+    check_refusal("/contents/0/parts", json!([]), "must not be empty");
+    check_refusal("/contents/0/parts/0/text", json!(""), "must have one initialized field");
+    check_refusal("/contents/0/parts/0/thought", json!(true), "thoughts are the model's");
+    check_refusal(&format!("{model}/0/functionCall"), json!({}), "must have one initialized field");
+    check_refusal(&format!("{model}/1/functionCall/args"), json!("x"), "Invalid value");
+    check_refusal(&format!("{model}/1/functionCall/name"), json!("other"), "do not match");
+    check_refusal(&format!("{model}/1/functionCall/id"), json!("a"), "do not match");
+    check_refusal(&format!("{answers}/0"), json!({ "text": "no" }), "is equal to the number");
+    check_refusal(&format!("{answers}/0/functionResponse/response"), json!([]), "Invalid value");
     let parts = json!([{ "inlineData": { "mimeType": "image/png", "data": "AAAA" } }]);
-    check(&format!("{answers}/0/functionResponse/parts"), parts, "Multimodal function responses");
-    check(&format!("{answers}/2/inlineData/mimeType"), json!("image/gif"), "Unsupported MIME type");
-    check(&format!("{answers}/2/inlineData/data"), json!("*"), "TYPE_BYTES");
-    check(
+    check_refusal(
+        &format!("{answers}/0/functionResponse/parts"),
+        parts,
+        "Multimodal function responses",
+    );
+    check_refusal(
+        &format!("{answers}/2/inlineData/mimeType"),
+        json!("image/gif"),
+        "Unsupported MIME type",
+    );
+    check_refusal(&format!("{answers}/2/inlineData/data"), json!("*"), "TYPE_BYTES");
+    check_refusal(
         "/contents/1",
         json!({ "role": "model", "parts": [{ "text": "a" }] }),
         "comes immediately",
@@ -228,12 +260,12 @@ fn each_endpoint_requires_its_own_credential_and_path() {
 
 #[test]
 fn model_answer_may_be_split_into_several_contents() {
-    let mut body = good();
+    let mut body = valid_request();
     let parts = body["contents"][1]["parts"].as_array().unwrap().clone();
     let pieces = parts.iter().map(|part| json!({ "role": "model", "parts": [part] }));
     let contents = body["contents"].as_array_mut().unwrap();
     contents.splice(1..2, pieces);
-    assert_eq!(refusal_of("gemini-2.5-flash", &body), None);
+    assert_eq!(refusal_text("gemini-2.5-flash", &body), None);
 }
 
 #[test]
@@ -266,7 +298,7 @@ fn current_models_require_their_signatures_back() {
         GoogleTurn::text("done"),
     ]);
     let user = json!({ "role": "user", "parts": [{ "text": "go" }] });
-    let first = vendor.answer(&at_studio(model, &json!({ "contents": [user] })));
+    let first = vendor.answer(&studio_request(model, &json!({ "contents": [user] })));
     let content = body_of(&first)["candidates"][0]["content"].clone();
     assert!(content["parts"][0]["thoughtSignature"].is_string());
     assert!(content["parts"][1].get("thoughtSignature").is_none());
@@ -282,7 +314,7 @@ fn current_models_require_their_signatures_back() {
     let results = json!({ "role": "user", "parts": results });
     let send = |content: &Value, more: &[Value]| {
         let contents = [&[user.clone(), content.clone(), results.clone()], more].concat();
-        let answered = vendor.answer(&at_studio(model, &json!({ "contents": contents })));
+        let answered = vendor.answer(&studio_request(model, &json!({ "contents": contents })));
         (answered.status, body_of(&answered)["error"]["message"].to_string())
     };
     assert_eq!(send(&content, &[]).0, 200);

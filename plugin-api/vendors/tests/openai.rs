@@ -20,7 +20,7 @@ fn body_of(answered: &VendorAnswer) -> Value {
 }
 
 /// Returns a valid request of Responses.
-fn responses() -> Value {
+fn responses_request() -> Value {
     json!({
         "model": "gpt-5.2", "stream": false, "store": false,
         "include": ["reasoning.encrypted_content"],
@@ -45,7 +45,7 @@ fn responses() -> Value {
 }
 
 /// Returns a valid request of chat completions.
-fn chat() -> Value {
+fn chat_request() -> Value {
     json!({
         "model": "o4-mini", "max_completion_tokens": 16, "reasoning_effort": "low",
         "tools": [{ "type": "function", "function": { "name": "look", "description": "Looks.",
@@ -63,7 +63,7 @@ fn chat() -> Value {
 
 /// Checks that each change to a body is refused with its message, and that the body is valid.
 #[track_caller]
-fn check(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
+fn check_refusal(path: &str, good: &Value, changes: &[(&str, Value, &str)]) {
     let answer =
         |body: &Value| FakeOpenAi::new([OpenAiTurn::text("a")]).answer(&vendor_request(path, body));
     assert_eq!(answer(good).status, 200, "{}", body_of(&answer(good)));
@@ -86,9 +86,9 @@ fn invalid_responses_requests_are_refused() {
     let not_found = "not found. Items are not persisted";
     let of = |schema: Value| json!({ "type": "object", "properties": { "a": schema } });
     let (list, old) = (of(json!({ "type": "array" })), of(json!({ "minLength": "1" })));
-    check(
+    check_refusal(
         "/v1/responses",
-        &responses(),
+        &responses_request(),
         &[
             ("/stop", json!(["a"]), "Unknown parameter: 'stop'"),
             ("/seed", json!(7), "Unknown parameter: 'seed'"),
@@ -133,9 +133,9 @@ fn invalid_responses_requests_are_refused() {
 #[test]
 fn invalid_chat_completions_requests_are_refused() {
     let user = json!({ "role": "user", "content": "x" });
-    check(
+    check_refusal(
         "/v1/chat/completions",
-        &chat(),
+        &chat_request(),
         &[
             ("/max_tokens", json!(16), "'max_tokens' is not supported"),
             ("/stop", json!(["a"]), "'stop' is not supported"),
@@ -161,11 +161,11 @@ fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
         [OpenAiAnswerPiece::Reasoning("hm".to_owned()), OpenAiAnswerPiece::Text("so".to_owned())];
     let turn = || OpenAiTurn::with_pieces(said.clone());
     let vendor = FakeOpenAi::new([turn(), turn(), turn()]);
-    let first = body_of(&vendor.answer(&vendor_request("/v1/responses", &responses())));
+    let first = body_of(&vendor.answer(&vendor_request("/v1/responses", &responses_request())));
     let mut reasoning = first["output"][0].clone();
     reasoning.as_object_mut().unwrap().remove("id");
     let with = |model: &str, items: &[Value]| {
-        let mut body = responses();
+        let mut body = responses_request();
         body["model"] = json!(model);
         body["input"].as_array_mut().unwrap().extend(items.iter().cloned());
         vendor.answer(&vendor_request("/v1/responses", &body)).status
@@ -179,7 +179,7 @@ fn reasoning_is_accepted_only_from_its_model_before_its_answer() {
 
 #[test]
 fn stream_sends_the_events_of_each_item_in_order() {
-    let mut body = responses();
+    let mut body = responses_request();
     body["stream"] = json!(true);
     let text = |turn: OpenAiTurn| {
         let answered = FakeOpenAi::new([turn]).answer(&vendor_request("/v1/responses", &body));
@@ -215,18 +215,19 @@ fn stream_sends_the_events_of_each_item_in_order() {
 
 #[test]
 fn request_without_a_key_is_refused() {
-    let mut without = vendor_request("/v1/responses", &responses());
+    let mut without = vendor_request("/v1/responses", &responses_request());
     without.headers.remove(0);
     assert_eq!(FakeOpenAi::new([]).answer(&without).status, 401);
-    let azure = FakeOpenAi::new([OpenAiTurn::text("a")]).at_azure("gpt-5.2", "gpt-5.2");
-    let mut asked = vendor_request("/openai/v1/responses?api-version=v1", &responses());
+    let azure =
+        FakeOpenAi::new([OpenAiTurn::text("a")]).with_azure_deployment("gpt-5.2", "gpt-5.2");
+    let mut asked = vendor_request("/openai/v1/responses?api-version=v1", &responses_request());
     asked.headers[0].0 = "api-key".to_owned();
     assert_eq!(azure.answer(&asked).status, 200);
 }
 
 #[test]
 fn github_requires_its_headers_and_paths() {
-    let mut body = chat();
+    let mut body = chat_request();
     body["model"] = json!("openai/o4-mini");
     let mut good = vendor_request("/orgs/moon/inference/chat/completions", &body);
     let own = [("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];

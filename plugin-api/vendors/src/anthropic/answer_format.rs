@@ -6,14 +6,14 @@ use super::cache::AnthropicTokenCounts;
 use super::{AnthropicRequestFault, AnthropicTurn, VendorAnswer};
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &AnthropicRequestFault) -> VendorAnswer {
+pub(super) fn refusal_answer(refused: &AnthropicRequestFault) -> VendorAnswer {
     let error = json!({ "type": refused.kind, "message": refused.message });
     let body = json!({ "type": "error", "error": error, "request_id": "req_1" });
-    VendorAnswer { status: refused.status, ..json(&body) }
+    VendorAnswer { status: refused.status, ..json_answer(&body) }
 }
 
 /// Formats JSON.
-pub(super) fn json(body: &Value) -> VendorAnswer {
+pub(super) fn json_answer(body: &Value) -> VendorAnswer {
     build_answer("application/json", body.to_string())
 }
 
@@ -26,7 +26,7 @@ fn build_answer(content_type: &str, body: String) -> VendorAnswer {
 }
 
 /// Creates the message of an answer.
-pub(super) fn message(
+pub(super) fn message_json(
     turn: &AnthropicTurn,
     body: &Map<String, Value>,
     content: Vec<Value>,
@@ -56,7 +56,7 @@ pub(super) fn message(
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &AnthropicTurn, message: &Value) -> VendorAnswer {
+pub(super) fn stream_answer(turn: &AnthropicTurn, message: &Value) -> VendorAnswer {
     let mut start = message.clone();
     start["content"] = json!([]);
     start["stop_reason"] = Value::Null;

@@ -8,14 +8,14 @@ use super::models::FakeAnthropicModel;
 use super::{AnthropicCheckResult, invalid_request};
 
 /// Signs a thought with its model, its text, and everything before it.
-pub(super) fn sign(model: &FakeAnthropicModel, text: &str, prefix: &Value) -> String {
+pub(super) fn sign_thought(model: &FakeAnthropicModel, text: &str, prefix: &Value) -> String {
     let prefix = if model.binds { prefix.to_string() } else { String::new() };
-    format!("{}.{}.{}", model.name, hash(&[model.name, text]), hash(&[&prefix]))
+    format!("{}.{}.{}", model.name, hash_texts(&[model.name, text]), hash_texts(&[&prefix]))
 }
 
 /// Returns everything before a block: the system prompt, the tools, the messages, and the blocks of
 /// the answer so far. Cache marks are left out.
-pub(super) fn prefix(
+pub(super) fn thought_prefix(
     body: &Map<String, Value>,
     messages: &[JoinedMessage],
     blocks: &[Value],
@@ -59,7 +59,7 @@ fn strip_marks(value: &Value) -> Value {
 }
 
 /// Checks the thoughts that come back. Returns those that are dropped.
-pub(super) fn check(
+pub(super) fn check_returned_thoughts(
     body: &Map<String, Value>,
     model: &FakeAnthropicModel,
     betas: &[String],
@@ -79,7 +79,7 @@ pub(super) fn check(
         for (place, block) in &message.blocks {
             if let Some((text, signature)) = thought_of_block(block) {
                 let kind = block["type"].as_str().unwrap_or_default();
-                let prefix = prefix(body, &messages[..number], &so_far);
+                let prefix = thought_prefix(body, &messages[..number], &so_far);
                 let reason = match judge_returned_thought(model, text, signature, &prefix) {
                     ReturnedThoughtHandling::Valid => None,
                     ReturnedThoughtHandling::Forged => {
@@ -133,14 +133,14 @@ fn judge_returned_thought(
 ) -> ReturnedThoughtHandling {
     let words: Vec<&str> = signature.split('.').collect();
     let [name, of_text, of_prefix] = words[..] else { return ReturnedThoughtHandling::Forged };
-    if text.is_some_and(|text| hash(&[name, text]) != of_text) {
+    if text.is_some_and(|text| hash_texts(&[name, text]) != of_text) {
         return ReturnedThoughtHandling::Forged;
     }
     if name != model.name {
         return ReturnedThoughtHandling::OfAnotherModel;
     }
     let expected = if model.binds { prefix.to_string() } else { String::new() };
-    if hash(&[&expected]) == of_prefix {
+    if hash_texts(&[&expected]) == of_prefix {
         ReturnedThoughtHandling::Valid
     } else {
         ReturnedThoughtHandling::Elsewhere
@@ -148,7 +148,7 @@ fn judge_returned_thought(
 }
 
 /// Returns a hash of texts in hexadecimal.
-pub(super) fn hash(texts: &[&str]) -> String {
+pub(super) fn hash_texts(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update(text.len().to_le_bytes());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::bound_thoughts::hash;
+use super::bound_thoughts::hash_texts;
 use super::models::FakeAnthropicModel;
 
 /// The number of blocks that a mark looks back for an entry, including its own.
@@ -36,7 +36,7 @@ struct CacheBlockPrefix {
 
 impl FakePromptCache {
     /// Returns the cached tokens of a request, and adds entries at its marks.
-    pub(super) fn ask(
+    pub(super) fn count_tokens(
         &mut self,
         body: &Map<String, Value>,
         model: &FakeAnthropicModel,
@@ -71,7 +71,7 @@ fn cache_prefixes(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Vec<
         let text = block.to_string();
         bytes += text.len();
         let last = places.last().map_or("", |place| place.hash.as_str());
-        let hash = hash(&[last, before, role, &text]);
+        let hash = hash_texts(&[last, before, role, &text]);
         places.push(CacheBlockPrefix { hash, tokens: (bytes / TOKEN_BYTES) as u64, is_marked });
     };
     let list = |name: &str| body.get(name).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::models::{FakeAnthropicModel, ThinkingSupport};
-use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain, tools};
+use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain_name, tools};
 
 /// The maximum number of cache marks.
 const MARKS_MAX: usize = 4;
@@ -22,7 +22,7 @@ pub(super) struct JoinedMessage {
 }
 
 /// Checks the messages and returns them joined.
-pub(super) fn check(
+pub(super) fn check_messages(
     body: &Map<String, Value>,
     model: &FakeAnthropicModel,
     betas: &[String],
@@ -38,15 +38,15 @@ pub(super) fn check(
             check_block(place, &message.role, block)?;
         }
         match message.role.as_str() {
-            "assistant" => check_answer(message)?,
-            "system" => check_system(&joined, number, model, betas, &mut known)?,
+            "assistant" => check_model_message(message)?,
+            "system" => check_system_message(&joined, number, model, betas, &mut known)?,
             _ => {}
         }
     }
     check_pairs(&joined)?;
-    check_end(&joined, model)?;
+    check_last_message(&joined, model)?;
     if model.thinks == ThinkingSupport::ByBudget {
-        check_step(&joined, body)?;
+        check_thinking_step(&joined, body)?;
     }
     Ok(joined)
 }
@@ -105,17 +105,17 @@ fn check_block(place: &str, role: &str, block: &Value) -> AnthropicCheckResult {
             &["type", "source", "title", "context", "citations", "cache_control"]
         }
         ("user", "tool_result") => {
-            check_result(place, block)?;
+            check_tool_result(place, block)?;
             &["type", "tool_use_id", "content", "is_error", "cache_control"]
         }
         ("assistant", "thinking") => &["type", "thinking", "signature"],
         ("assistant", "redacted_thinking") => &["type", "data"],
         ("assistant", "tool_use") => {
-            if !is_plain(text("id")) {
+            if !is_plain_name(text("id")) {
                 let text = "String should match pattern '^[a-zA-Z0-9_-]+$'";
                 return Err(invalid_request(format!("{place}.tool_use.id: {text}")));
             }
-            if !is_plain(text("name")) || !block["input"].is_object() {
+            if !is_plain_name(text("name")) || !block["input"].is_object() {
                 return Err(invalid_request(format!(
                     "{place}.tool_use: name or input is not valid"
                 )));
@@ -156,7 +156,7 @@ fn check_source(place: &str, kind: &str, source: &Value) -> AnthropicCheckResult
     Ok(())
 }
 
-fn check_result(place: &str, block: &Value) -> AnthropicCheckResult {
+fn check_tool_result(place: &str, block: &Value) -> AnthropicCheckResult {
     let Some(blocks) = block["content"].as_array() else { return Ok(()) };
     for (at, inner) in blocks.iter().enumerate() {
         let place = format!("{place}.tool_result.content.{at}");
@@ -169,7 +169,7 @@ fn check_result(place: &str, block: &Value) -> AnthropicCheckResult {
 }
 
 /// Checks that a thought is followed by another block.
-fn check_answer(message: &JoinedMessage) -> AnthropicCheckResult {
+fn check_model_message(message: &JoinedMessage) -> AnthropicCheckResult {
     let last = message.blocks.last().map(|(_, block)| &block["type"]);
     match last.and_then(Value::as_str) {
         Some(kind @ ("thinking" | "redacted_thinking")) => Err(invalid_request(format!(
@@ -179,7 +179,7 @@ fn check_answer(message: &JoinedMessage) -> AnthropicCheckResult {
     }
 }
 
-fn check_system(
+fn check_system_message(
     joined: &[JoinedMessage],
     number: usize,
     model: &FakeAnthropicModel,
@@ -198,7 +198,7 @@ fn check_system(
         match (block["type"].as_str(), tool["type"].as_str()) {
             (Some("text"), _) => continue,
             (Some("tool_addition"), Some("tool_definition")) => {
-                known.insert(tools::check_definition(place, &tool["definition"])?);
+                known.insert(tools::check_tool_definition(place, &tool["definition"])?);
             }
             (Some(_), Some("tool_reference")) => {
                 let name = tool["name"].as_str().unwrap_or_default();
@@ -266,7 +266,10 @@ fn check_pairs(joined: &[JoinedMessage]) -> AnthropicCheckResult {
 }
 
 /// Checks the end. Only some models continue an answer at the end, unless a server tool paused it.
-fn check_end(joined: &[JoinedMessage], model: &FakeAnthropicModel) -> AnthropicCheckResult {
+fn check_last_message(
+    joined: &[JoinedMessage],
+    model: &FakeAnthropicModel,
+) -> AnthropicCheckResult {
     let Some(last) = joined.last().filter(|last| last.role == "assistant") else { return Ok(()) };
     let Some((_, block)) = last.blocks.last() else { return Ok(()) };
     let is_paused = block["type"].as_str().is_some_and(|it| it.ends_with("_tool_result"));
@@ -283,7 +286,10 @@ fn check_end(joined: &[JoinedMessage], model: &FakeAnthropicModel) -> AnthropicC
 
 /// Checks a step that continues with results. It must start with a thought if thinking is on, and
 /// must not have one if thinking is off.
-fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicCheckResult {
+fn check_thinking_step(
+    joined: &[JoinedMessage],
+    body: &Map<String, Value>,
+) -> AnthropicCheckResult {
     let thinks = body.get("thinking").is_some_and(|thinking| thinking["type"] == "enabled");
     let has_result = |message: &JoinedMessage| {
         message.blocks.iter().any(|(_, block)| block["type"] == "tool_result")
@@ -317,10 +323,10 @@ fn check_step(joined: &[JoinedMessage], body: &Map<String, Value>) -> AnthropicC
 }
 
 /// Checks the cache marks in the whole body.
-pub(super) fn check_marks(body: &Map<String, Value>) -> AnthropicCheckResult {
+pub(super) fn check_cache_marks(body: &Map<String, Value>) -> AnthropicCheckResult {
     let mut found = 0;
     for part in ["tools", "system", "messages"] {
-        count_marks(body.get(part).unwrap_or(&Value::Null), &mut found)?;
+        count_cache_marks(body.get(part).unwrap_or(&Value::Null), &mut found)?;
     }
     found += usize::from(body.contains_key("cache_control"));
     if found > MARKS_MAX {
@@ -331,9 +337,9 @@ pub(super) fn check_marks(body: &Map<String, Value>) -> AnthropicCheckResult {
     Ok(())
 }
 
-fn count_marks(value: &Value, found: &mut usize) -> AnthropicCheckResult {
+fn count_cache_marks(value: &Value, found: &mut usize) -> AnthropicCheckResult {
     match value {
-        Value::Array(list) => list.iter().try_for_each(|one| count_marks(one, found)),
+        Value::Array(list) => list.iter().try_for_each(|one| count_cache_marks(one, found)),
         Value::Object(fields) => {
             if let Some(mark) = fields.get("cache_control") {
                 if mark["type"] != "ephemeral" {
@@ -344,7 +350,7 @@ fn count_marks(value: &Value, found: &mut usize) -> AnthropicCheckResult {
             // Inputs of calls and schemas are not searched.
             let inner =
                 fields.iter().filter(|(key, _)| !["input", "input_schema"].contains(&key.as_str()));
-            inner.map(|(_, one)| one).try_for_each(|one| count_marks(one, found))
+            inner.map(|(_, one)| one).try_for_each(|one| count_cache_marks(one, found))
         }
         _ => Ok(()),
     }

@@ -102,7 +102,7 @@ const MODELS: [FakeAnthropicModel; 12] = [
 ];
 
 /// Finds a model. Ignores a date at the end of the name.
-pub(super) fn find(name: &str) -> Option<&'static FakeAnthropicModel> {
+pub(super) fn find_model(name: &str) -> Option<&'static FakeAnthropicModel> {
     let undated = match name.rsplit_once('-') {
         Some((name, date)) if date.len() == 8 => name,
         Some(_) | None => name,
@@ -111,7 +111,7 @@ pub(super) fn find(name: &str) -> Option<&'static FakeAnthropicModel> {
 }
 
 /// Returns the list of models.
-pub(super) fn list() -> Value {
+pub(super) fn models_json() -> Value {
     let supported = json!({ "supported": true });
     let data: Vec<Value> = MODELS
         .iter()

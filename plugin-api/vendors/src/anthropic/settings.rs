@@ -26,12 +26,12 @@ const FIELDS: [&str; 17] = [
 ];
 
 /// Finds the model.
-pub(super) fn model(
+pub(super) fn requested_model(
     body: &Map<String, Value>,
 ) -> AnthropicCheckResult<&'static FakeAnthropicModel> {
     let name = body.get("model").and_then(Value::as_str);
     let name = name.ok_or_else(|| invalid_request("model: Field required"))?;
-    models::find(name).ok_or_else(|| AnthropicRequestFault {
+    models::find_model(name).ok_or_else(|| AnthropicRequestFault {
         status: 404,
         kind: "not_found_error",
         message: format!("model: {name}"),
@@ -39,7 +39,10 @@ pub(super) fn model(
 }
 
 /// Checks the settings.
-pub(super) fn check(body: &Map<String, Value>, model: &FakeAnthropicModel) -> AnthropicCheckResult {
+pub(super) fn check_settings(
+    body: &Map<String, Value>,
+    model: &FakeAnthropicModel,
+) -> AnthropicCheckResult {
     check_fields("", body, &FIELDS)?;
     check_max_tokens(body, model)?;
     check_thinking(body, model)?;
@@ -89,17 +92,17 @@ fn check_max_tokens(body: &Map<String, Value>, model: &FakeAnthropicModel) -> An
     }
 }
 
-fn kind(body: &Map<String, Value>) -> Option<&str> {
+fn thinking_type(body: &Map<String, Value>) -> Option<&str> {
     body.get("thinking")?["type"].as_str()
 }
 
-fn effort(body: &Map<String, Value>) -> Option<&str> {
+fn requested_effort(body: &Map<String, Value>) -> Option<&str> {
     body.get("output_config")?["effort"].as_str()
 }
 
 /// Returns true if the model may think.
-pub(super) fn may_think(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
-    match (kind(body), model.thinks) {
+pub(super) fn can_think(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
+    match (thinking_type(body), model.thinks) {
         (Some(kind), _) => matches!(kind, "enabled" | "adaptive" | "between_tools"),
         (None, ThinkingSupport::ByBudget | ThinkingSupport::WhenAsked) => false,
         (None, _) => true,
@@ -107,10 +110,10 @@ pub(super) fn may_think(body: &Map<String, Value>, model: &FakeAnthropicModel) -
 }
 
 /// Returns true if thoughts include their text.
-pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
+pub(super) fn has_visible_thoughts(body: &Map<String, Value>, model: &FakeAnthropicModel) -> bool {
     let display = body.get("thinking").and_then(|thinking| thinking["display"].as_str());
     let by_default =
-        model.thinks == ThinkingSupport::ByBudget || kind(body) == Some("between_tools");
+        model.thinks == ThinkingSupport::ByBudget || thinking_type(body) == Some("between_tools");
     display.map_or(by_default, |display| display == "summarized")
 }
 
@@ -123,7 +126,7 @@ fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Anth
         invalid_request(format!("thinking.type: \"{kind}\" is not supported for this model"))
     };
     let max_tokens = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
-    match kind(body).unwrap_or_default() {
+    match thinking_type(body).unwrap_or_default() {
         "enabled" => {
             check_fields("thinking", fields, &["type", "budget_tokens", "display"])?;
             let budget = thinking["budget_tokens"].as_u64().unwrap_or(0);
@@ -156,7 +159,7 @@ fn check_thinking(body: &Map<String, Value>, model: &FakeAnthropicModel) -> Anth
                 ThinkingSupport::UnlessBetweenTools => word == "between_tools",
                 ThinkingSupport::Always => false,
             };
-            if !takes || matches!(effort(body), Some("xhigh" | "max")) {
+            if !takes || matches!(requested_effort(body), Some("xhigh" | "max")) {
                 return Err(refused(word));
             }
         }
@@ -172,7 +175,9 @@ fn check_output_config(body: &Map<String, Value>) -> AnthropicCheckResult {
         .ok_or_else(|| invalid_request("output_config: Input should be an object"))?;
     check_fields("output_config", fields, &["effort", "format"])?;
     let efforts = ["low", "medium", "high", "xhigh", "max"];
-    if fields.contains_key("effort") && !effort(body).is_some_and(|it| efforts.contains(&it)) {
+    if fields.contains_key("effort")
+        && !requested_effort(body).is_some_and(|it| efforts.contains(&it))
+    {
         return Err(invalid_request(
             "output_config.effort: Input should be 'low', 'medium' or 'high'",
         ));
@@ -202,7 +207,7 @@ fn check_schema(schema: &Value) -> AnthropicCheckResult {
 }
 
 /// Refuses fields that the newer version of the API removed, regardless of their value.
-pub(super) fn check_nothing_samples(body: &Map<String, Value>) -> AnthropicCheckResult {
+pub(super) fn check_no_sampling_options(body: &Map<String, Value>) -> AnthropicCheckResult {
     match ["temperature", "top_p", "top_k"].iter().find(|name| body.contains_key(**name)) {
         Some(name) => Err(invalid_request(format!("{name}: Extra inputs are not permitted"))),
         None => Ok(()),
@@ -221,7 +226,7 @@ fn check_temperature(
     if !model.samples && !is_neutral {
         return Err(invalid_request("`temperature` is deprecated for this model."));
     }
-    if may_think(body, model) && !is_neutral {
+    if can_think(body, model) && !is_neutral {
         return Err(invalid_request(
             "`temperature` may only be set to 1 when thinking is enabled.",
         ));
@@ -242,7 +247,7 @@ fn check_tool_choice(
         let text = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
         return Err(invalid_request(text));
     }
-    if is_forced && kind(body) == Some("enabled") {
+    if is_forced && thinking_type(body) == Some("enabled") {
         return Err(invalid_request(
             "Thinking may not be enabled when tool_choice forces tool use.",
         ));

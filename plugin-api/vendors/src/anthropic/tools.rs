@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain};
+use super::{AnthropicCheckResult, check_fields, invalid_request, is_plain_name};
 
 const FIELDS: [&str; 9] = [
     "cache_control",
@@ -22,11 +22,11 @@ const FIELDS: [&str; 9] = [
 const NAME_CHARS_MAX: usize = 128;
 
 /// Checks the list and returns the names.
-pub(super) fn check(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<String>> {
+pub(super) fn check_tools(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let list = body.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (index, tool) in list.iter().enumerate() {
-        let name = check_definition(&format!("tools.{index}"), tool)?;
+        let name = check_tool_definition(&format!("tools.{index}"), tool)?;
         if !names.insert(name) {
             return Err(invalid_request("tools: Tool names must be unique."));
         }
@@ -35,12 +35,12 @@ pub(super) fn check(body: &Map<String, Value>) -> AnthropicCheckResult<BTreeSet<
 }
 
 /// Checks a definition and returns its name.
-pub(super) fn check_definition(place: &str, tool: &Value) -> AnthropicCheckResult<String> {
+pub(super) fn check_tool_definition(place: &str, tool: &Value) -> AnthropicCheckResult<String> {
     let fields =
         tool.as_object().ok_or_else(|| invalid_request(format!("{place}: not an object")))?;
     check_fields(place, fields, &FIELDS)?;
     let name = tool["name"].as_str().unwrap_or_default();
-    if !is_plain(name) || name.len() > NAME_CHARS_MAX {
+    if !is_plain_name(name) || name.len() > NAME_CHARS_MAX {
         let text = "String should match pattern '^[a-zA-Z0-9_-]{1,128}$'";
         return Err(invalid_request(format!("{place}.custom.name: {text}")));
     }

@@ -13,17 +13,17 @@ pub(super) struct GoogleTokenCounts {
 }
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &GoogleRequestFault) -> VendorAnswer {
+pub(super) fn refusal_answer(refused: &GoogleRequestFault) -> VendorAnswer {
     let GoogleRequestFault { code, status, message, details } = refused;
     let mut error = json!({ "code": code, "message": message, "status": status });
     if !details.is_empty() {
         error["details"] = json!(details);
     }
-    VendorAnswer { status: *code, ..json(&json!({ "error": error })) }
+    VendorAnswer { status: *code, ..json_answer(&json!({ "error": error })) }
 }
 
 /// Formats JSON on many lines, like the vendor.
-pub(super) fn json(body: &Value) -> VendorAnswer {
+pub(super) fn json_answer(body: &Value) -> VendorAnswer {
     build_answer("application/json; charset=UTF-8", format!("{body:#}\n"))
 }
 
@@ -40,23 +40,23 @@ pub(super) fn complete_answer(
     model: &FakeGoogleModel,
 ) -> VendorAnswer {
     if let Some(error) = &turn.error {
-        return json(&error.report);
+        return json_answer(&error.report);
     }
-    let mut chunk = chunk(parts, model);
-    finish_chunk(&mut chunk, turn, usage(parts, counted));
-    json(&chunk)
+    let mut chunk = chunk_json(parts, model);
+    finish_chunk(&mut chunk, turn, usage_json(parts, counted));
+    json_answer(&chunk)
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(
+pub(super) fn stream_answer(
     turn: &GoogleTurn,
     parts: &[Value],
     counted: GoogleTokenCounts,
     model: &FakeGoogleModel,
 ) -> VendorAnswer {
     let mut chunks: Vec<Value> = Vec::new();
-    for pieces in group_parts(parts) {
-        let mut chunk = chunk(&pieces, model);
+    for pieces in group_parts_by_chunk(parts) {
+        let mut chunk = chunk_json(&pieces, model);
         chunk["usageMetadata"] =
             json!({ "promptTokenCount": counted.prompt, "totalTokenCount": counted.prompt });
         chunks.push(chunk);
@@ -65,7 +65,7 @@ pub(super) fn stream(
         chunks.push(json!({ "modelVersion": model.name }));
     }
     if let Some(last) = chunks.last_mut() {
-        finish_chunk(last, turn, usage(parts, counted));
+        finish_chunk(last, turn, usage_json(parts, counted));
     }
     if let Some(most) = turn.chunks_max {
         chunks.truncate(most);
@@ -79,7 +79,7 @@ pub(super) fn stream(
     build_answer("text/event-stream", body)
 }
 
-fn chunk(parts: &[Value], model: &FakeGoogleModel) -> Value {
+fn chunk_json(parts: &[Value], model: &FakeGoogleModel) -> Value {
     json!({
         "candidates": [{ "content": { "parts": parts, "role": "model" }, "index": 0 }],
         "modelVersion": model.name,
@@ -115,7 +115,7 @@ fn finish_chunk(chunk: &mut Value, turn: &GoogleTurn, usage: Value) {
 }
 
 /// Groups the parts as they arrive: all calls together, a text in two pieces, other parts alone.
-fn group_parts(parts: &[Value]) -> Vec<Vec<Value>> {
+fn group_parts_by_chunk(parts: &[Value]) -> Vec<Vec<Value>> {
     let is_call = |part: &Value| part.get("functionCall").is_some();
     let mut groups: Vec<Vec<Value>> = Vec::new();
     for part in parts {
@@ -141,7 +141,7 @@ fn split_part(part: &Value) -> Vec<Vec<Value>> {
     vec![piece(&text[..half]), piece(&text[half..])]
 }
 
-fn usage(parts: &[Value], counted: GoogleTokenCounts) -> Value {
+fn usage_json(parts: &[Value], counted: GoogleTokenCounts) -> Value {
     let tokens = |is_thought: bool| {
         let counted = parts.iter().filter(|part| (part["thought"] == true) == is_thought);
         counted.map(|part| part.to_string().len()).sum::<usize>() / TOKEN_BYTES

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::models::FakeGoogleModel;
 use super::request_target::GoogleRequestTarget;
-use super::tools::is_name;
-use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object};
+use super::tools::is_valid_name;
+use super::{GoogleCheckResult, check_fields, expect_list, expect_object, invalid_request};
 
 /// The fields of which a part has exactly one.
 const DATA: [&str; 7] = [
@@ -40,30 +40,30 @@ impl<'a> CheckedContent<'a> {
         self.parts.iter().filter_map(move |part| part.get(key))
     }
 
-    fn has(&self, key: &'a str) -> bool {
+    fn has_key(&self, key: &'a str) -> bool {
         self.values_of_key(key).next().is_some()
     }
 
     /// Returns true if a turn of the user starts here.
     pub(super) fn is_prompt(&self) -> bool {
-        !self.is_model && !self.has("functionResponse")
+        !self.is_model && !self.has_key("functionResponse")
     }
 }
 
 /// Checks the contents.
-pub(super) fn check<'a>(
+pub(super) fn check_contents<'a>(
     body: &'a Map<String, Value>,
     model: &FakeGoogleModel,
     place: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult<Vec<CheckedContent<'a>>> {
-    if body.contains_key("tools") && !model.accepts_tools() {
+    if body.contains_key("tools") && !model.can_take_tools() {
         return Err(invalid_request(format!(
             "Function calling is not enabled for models/{}",
             model.name
         )));
     }
     let mut contents: Vec<CheckedContent<'_>> = Vec::new();
-    for (index, content) in list_or_empty("contents", body.get("contents"))?.iter().enumerate() {
+    for (index, content) in expect_list("contents", body.get("contents"))?.iter().enumerate() {
         let content = check_content(&format!("contents[{index}]"), content, model, place)?;
         match contents.last_mut().filter(|last| last.is_model && content.is_model) {
             Some(last) => last.parts.extend(content.parts),
@@ -80,7 +80,7 @@ pub(super) fn check<'a>(
     }
     for (index, content) in contents.iter().enumerate() {
         let before = index.checked_sub(1).map(|before| &contents[before]);
-        check_order(content, before, contents.get(index + 1))?;
+        check_turn_order(content, before, contents.get(index + 1))?;
     }
     Ok(contents)
 }
@@ -91,14 +91,14 @@ fn check_content<'a>(
     model: &FakeGoogleModel,
     server: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult<CheckedContent<'a>> {
-    let fields = object(place, content)?;
+    let fields = expect_object(place, content)?;
     check_fields(place, fields, &["role", "parts"])?;
     let is_model = match content["role"].as_str() {
         Some("user") => false,
         Some("model") => true,
         _ => return Err(invalid_request("Please use a valid role: user, model.")),
     };
-    let parts = list_or_empty(place, fields.get("parts"))?;
+    let parts = expect_list(place, fields.get("parts"))?;
     if parts.is_empty() {
         return Err(invalid_request(format!(
             "GenerateContentRequest.{place}.parts: must not be empty"
@@ -117,7 +117,7 @@ fn check_part(
     model: &FakeGoogleModel,
     server: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult {
-    let fields = object(place, part)?;
+    let fields = expect_object(place, part)?;
     check_fields(place, fields, &[&DATA[..], &MARKS].concat())?;
     let given: Vec<&str> = DATA.into_iter().filter(|key| fields.contains_key(*key)).collect();
     let is_signed = fields.contains_key("thoughtSignature");
@@ -132,22 +132,26 @@ fn check_part(
     }
     match (*key, is_model) {
         ("text", _) if part["text"].is_string() => Ok(()),
-        ("functionCall", true) => check_call(place, &part[key], server),
-        ("functionResponse", false) => check_response(place, &part[key], model, server),
-        ("inlineData", false) => check_inline(place, &part[key], &SHOWN),
+        ("functionCall", true) => check_function_call(place, &part[key], server),
+        ("functionResponse", false) => check_function_response(place, &part[key], model, server),
+        ("inlineData", false) => check_inline_data(place, &part[key], &SHOWN),
         ("executableCode" | "codeExecutionResult", true) => Ok(()),
         _ => Err(invalid_request(format!("{place}.{key}: has no place in this role"))),
     }
 }
 
-fn check_call(place: &str, call: &Value, server: &GoogleRequestTarget<'_>) -> GoogleCheckResult {
+fn check_function_call(
+    place: &str,
+    call: &Value,
+    server: &GoogleRequestTarget<'_>,
+) -> GoogleCheckResult {
     let place = format!("{place}.function_call");
-    check_fields(&place, object(&place, call)?, &["name", "args", "id"])?;
+    check_fields(&place, expect_object(&place, call)?, &["name", "args", "id"])?;
     check_name_and_id(&place, call, server)?;
-    object(&format!("{place}.args"), &call["args"]).map(drop)
+    expect_object(&format!("{place}.args"), &call["args"]).map(drop)
 }
 
-fn check_response(
+fn check_function_response(
     place: &str,
     response: &Value,
     model: &FakeGoogleModel,
@@ -155,16 +159,18 @@ fn check_response(
 ) -> GoogleCheckResult {
     let place = format!("{place}.function_response");
     let known = ["name", "response", "id", "parts"];
-    let fields = object(&place, response)?;
+    let fields = expect_object(&place, response)?;
     check_fields(&place, fields, &known)?;
     check_name_and_id(&place, response, server)?;
-    object(&format!("{place}.response"), &response["response"])?;
-    let shown = list_or_empty(&place, fields.get("parts"))?;
+    expect_object(&format!("{place}.response"), &response["response"])?;
+    let shown = expect_list(&place, fields.get("parts"))?;
     if !shown.is_empty() && model.generation.0 < 3 {
         let text = "Multimodal function responses are not supported for this model.";
         return Err(invalid_request(text));
     }
-    shown.iter().try_for_each(|part| check_inline(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
+    shown
+        .iter()
+        .try_for_each(|part| check_inline_data(&place, &part["inlineData"], &SHOWN_IN_RESULTS))
 }
 
 fn check_name_and_id(
@@ -172,7 +178,7 @@ fn check_name_and_id(
     value: &Value,
     server: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult {
-    if !is_name(value["name"].as_str().unwrap_or_default()) {
+    if !is_valid_name(value["name"].as_str().unwrap_or_default()) {
         return Err(invalid_request(format!("{place}.name: Name cannot be empty.")));
     }
     match value.get("id") {
@@ -182,8 +188,8 @@ fn check_name_and_id(
     }
 }
 
-fn check_inline(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResult {
-    check_fields(place, object(place, inline)?, &["mimeType", "data"])?;
+fn check_inline_data(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResult {
+    check_fields(place, expect_object(place, inline)?, &["mimeType", "data"])?;
     let name = inline["mimeType"].as_str().unwrap_or_default();
     if !known.contains(&name) {
         return Err(invalid_request(format!("Unsupported MIME type: {name}")));
@@ -203,12 +209,12 @@ fn check_inline(place: &str, inline: &Value, known: &[&str]) -> GoogleCheckResul
 }
 
 /// Checks that all calls are answered immediately and in order.
-fn check_order(
+fn check_turn_order(
     content: &CheckedContent<'_>,
     before: Option<&CheckedContent<'_>>,
     after: Option<&CheckedContent<'_>>,
 ) -> GoogleCheckResult {
-    if content.has("functionCall") {
+    if content.has_key("functionCall") {
         let answered = after.into_iter().flat_map(|after| after.values_of_key("functionResponse"));
         let answered: Vec<&Value> = answered.collect();
         let calls: Vec<&Value> = content.values_of_key("functionCall").collect();
@@ -224,8 +230,8 @@ fn check_order(
             return Err(invalid_request("Function responses do not match the function calls."));
         }
     }
-    let answers_calls = before.is_some_and(|before| before.has("functionCall"));
-    if content.has("functionResponse") && !answers_calls {
+    let answers_calls = before.is_some_and(|before| before.has_key("functionCall"));
+    if content.has_key("functionResponse") && !answers_calls {
         return Err(invalid_request(
             "Please ensure that function response turn comes immediately after a function call turn.",
         ));

@@ -21,7 +21,7 @@ pub(super) enum FakeGoogleThinking {
 
 const WINDOW: u64 = 1_048_576;
 
-const fn model(
+const fn new_model(
     name: &'static str,
     generation: (u32, u32),
     thinking: FakeGoogleThinking,
@@ -30,51 +30,55 @@ const fn model(
 }
 
 const MODELS: [FakeGoogleModel; 11] = [
-    model("gemini-4-argon", (4, 0), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3.8-flash", (3, 8), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model(
+    new_model("gemini-4-argon", (4, 0), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
+    new_model("gemini-3.8-flash", (3, 8), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
+    new_model(
         "gemini-3.5-flash",
         (3, 5),
         FakeGoogleThinking::Levels(&["MINIMAL", "LOW", "MEDIUM", "HIGH"]),
     ),
-    model("gemini-3.1-pro-preview", (3, 1), FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"])),
-    model("gemini-3-pro-preview", (3, 0), FakeGoogleThinking::Levels(&["LOW", "HIGH"])),
-    model(
+    new_model(
+        "gemini-3.1-pro-preview",
+        (3, 1),
+        FakeGoogleThinking::Levels(&["LOW", "MEDIUM", "HIGH"]),
+    ),
+    new_model("gemini-3-pro-preview", (3, 0), FakeGoogleThinking::Levels(&["LOW", "HIGH"])),
+    new_model(
         "gemini-2.5-pro",
         (2, 5),
         FakeGoogleThinking::Budget { min: 128, max: 32_768, can_be_off: false, by_default: true },
     ),
-    model(
+    new_model(
         "gemini-2.5-flash",
         (2, 5),
         FakeGoogleThinking::Budget { min: 1, max: 24_576, can_be_off: true, by_default: true },
     ),
-    model(
+    new_model(
         "gemini-2.5-flash-lite",
         (2, 5),
         FakeGoogleThinking::Budget { min: 512, max: 24_576, can_be_off: true, by_default: false },
     ),
-    model("gemini-2.0-flash", (2, 0), FakeGoogleThinking::Never),
+    new_model("gemini-2.0-flash", (2, 0), FakeGoogleThinking::Never),
     FakeGoogleModel {
         window: 131_072,
-        ..model("gemma-3-27b-it", (0, 0), FakeGoogleThinking::Never)
+        ..new_model("gemma-3-27b-it", (0, 0), FakeGoogleThinking::Never)
     },
     FakeGoogleModel {
         window: 2_048,
-        ..model("gemini-embedding-001", (0, 0), FakeGoogleThinking::Never)
+        ..new_model("gemini-embedding-001", (0, 0), FakeGoogleThinking::Never)
     },
 ];
 
 /// The model that only embeds.
 const EMBEDS: &str = "gemini-embedding-001";
 
-pub(super) fn find(name: &str) -> Option<&'static FakeGoogleModel> {
+pub(super) fn find_model(name: &str) -> Option<&'static FakeGoogleModel> {
     MODELS.iter().find(|model| model.name == name && name != EMBEDS)
 }
 
 impl FakeGoogleModel {
     /// Returns true if the model refuses unsigned calls.
-    pub(super) fn checks_signatures(&self) -> bool {
+    pub(super) fn should_check_signatures(&self) -> bool {
         self.generation.0 >= 3
     }
 
@@ -82,16 +86,16 @@ impl FakeGoogleModel {
         self.generation.0 >= 3
     }
 
-    pub(super) fn accepts_system_text(&self) -> bool {
+    pub(super) fn can_take_system_text(&self) -> bool {
         self.generation.0 > 0
     }
 
-    pub(super) fn accepts_tools(&self) -> bool {
+    pub(super) fn can_take_tools(&self) -> bool {
         self.generation.0 > 0
     }
 
     /// Returns true if the model thinks about this request, and therefore signs.
-    pub(super) fn signs_thoughts(&self, body: &Map<String, Value>) -> bool {
+    pub(super) fn should_sign_thoughts(&self, body: &Map<String, Value>) -> bool {
         let budget = body.get("generationConfig").map(|it| &it["thinkingConfig"]["thinkingBudget"]);
         match (self.thinking, budget.and_then(Value::as_i64)) {
             (FakeGoogleThinking::Never, _) => false,
@@ -103,7 +107,7 @@ impl FakeGoogleModel {
 }
 
 /// Returns AI Studio's list.
-pub(super) fn list() -> Value {
+pub(super) fn models_json() -> Value {
     let listed = MODELS.iter().map(|model| {
         let method = if model.name == EMBEDS { "embedContent" } else { "generateContent" };
         json!({ "name": format!("models/{}", model.name), "displayName": model.name,
@@ -115,7 +119,7 @@ pub(super) fn list() -> Value {
 }
 
 /// Returns Vertex AI's list.
-pub(super) fn publishers_list() -> Value {
+pub(super) fn publisher_models_json() -> Value {
     let listed = MODELS.iter().map(|model| {
         json!({ "name": format!("publishers/google/models/{}", model.name), "versionId": "default" })
     });

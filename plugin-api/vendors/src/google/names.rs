@@ -8,21 +8,21 @@ const FREE: [&str; 6] =
     ["args", "labels", "parametersJsonSchema", "properties", "response", "responseJsonSchema"];
 
 /// Renames every field to its first name.
-pub(super) fn rename_fields(body: Value) -> Value {
+pub(super) fn to_camel_case_fields(body: Value) -> Value {
     match body {
-        Value::Object(fields) => Value::Object(fields.into_iter().map(named_field).collect()),
-        Value::Array(all) => all.into_iter().map(rename_fields).collect(),
+        Value::Object(fields) => Value::Object(fields.into_iter().map(camel_case_field).collect()),
+        Value::Array(all) => all.into_iter().map(to_camel_case_fields).collect(),
         other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
 
-fn named_field((key, value): (String, Value)) -> (String, Value) {
-    let name = camel(&key);
-    let value = if FREE.contains(&name.as_str()) { value } else { rename_fields(value) };
+fn camel_case_field((key, value): (String, Value)) -> (String, Value) {
+    let name = to_camel_case(&key);
+    let value = if FREE.contains(&name.as_str()) { value } else { to_camel_case_fields(value) };
     (name, value)
 }
 
-fn camel(name: &str) -> String {
+fn to_camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut camel = words.next().unwrap_or_default().to_owned();
     for word in words {

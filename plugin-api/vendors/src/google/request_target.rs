@@ -58,14 +58,14 @@ impl<'a> GoogleRequestTarget<'a> {
 
     pub(super) fn check_credential(&self, asked: &VendorRequest) -> GoogleCheckResult {
         match self.server {
-            FakeGoogleServer::Studio | FakeGoogleServer::Express => check_key(asked),
-            FakeGoogleServer::Vertex { .. } => check_token(asked),
+            FakeGoogleServer::Studio | FakeGoogleServer::Express => check_api_key(asked),
+            FakeGoogleServer::Vertex { .. } => check_access_token(asked),
         }
     }
 
     /// Finds the model, if this server has it.
-    pub(super) fn model(&self) -> GoogleCheckResult<&'static FakeGoogleModel> {
-        let found = models::find(self.model);
+    pub(super) fn requested_model(&self) -> GoogleCheckResult<&'static FakeGoogleModel> {
+        let found = models::find_model(self.model);
         match (self.server, found) {
             (FakeGoogleServer::Vertex { location }, Some(model))
                 if model.generation.0 >= 3 && !NEW_LOCATIONS.contains(&location) =>
@@ -93,11 +93,11 @@ impl<'a> GoogleRequestTarget<'a> {
 }
 
 /// Checks a key like AI Studio does, where a wrong key is an invalid argument.
-pub(super) fn check_key(asked: &VendorRequest) -> GoogleCheckResult {
+pub(super) fn check_api_key(asked: &VendorRequest) -> GoogleCheckResult {
     match (asked.header("x-goog-api-key"), asked.header("authorization")) {
         (Some(BAD_KEY | ""), None) => {
             let text = "API key not valid. Please pass a valid API key.";
-            Err(super::invalid_request(text).because("API_KEY_INVALID"))
+            Err(super::invalid_request(text).with_reason("API_KEY_INVALID"))
         }
         (Some(_), None) => Ok(()),
         _ => {
@@ -108,11 +108,11 @@ pub(super) fn check_key(asked: &VendorRequest) -> GoogleCheckResult {
 }
 
 /// Checks a token.
-pub(super) fn check_token(asked: &VendorRequest) -> GoogleCheckResult {
+pub(super) fn check_access_token(asked: &VendorRequest) -> GoogleCheckResult {
     let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     if token.is_some_and(|token| !token.is_empty()) && asked.header("x-goog-api-key").is_none() {
         return Ok(());
     }
     let text = "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid authentication credential.";
-    Err(GoogleRequestFault::new(401, "UNAUTHENTICATED", text).because("CREDENTIALS_MISSING"))
+    Err(GoogleRequestFault::new(401, "UNAUTHENTICATED", text).with_reason("CREDENTIALS_MISSING"))
 }

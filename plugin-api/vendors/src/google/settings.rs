@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 use super::models::{FakeGoogleModel, FakeGoogleThinking};
 use super::request_target::GoogleRequestTarget;
-use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object, schemas};
+use super::{
+    GoogleCheckResult, check_fields, expect_list, expect_object, invalid_request, schemas,
+};
 
 const FIELDS: [&str; 7] = [
     "cachedContent",
@@ -36,7 +38,7 @@ const MODES: [&str; 4] = ["ANY", "AUTO", "NONE", "VALIDATED"];
 const STOPS_MAX: usize = 5;
 
 /// Checks the names of the fields.
-pub(super) fn check_body(
+pub(super) fn check_body_fields(
     body: &Map<String, Value>,
     place: &GoogleRequestTarget<'_>,
 ) -> GoogleCheckResult {
@@ -45,7 +47,7 @@ pub(super) fn check_body(
 }
 
 /// Checks the settings.
-pub(super) fn check(
+pub(super) fn check_settings(
     body: &Map<String, Value>,
     model: &FakeGoogleModel,
     knows_json_schema: bool,
@@ -53,35 +55,35 @@ pub(super) fn check(
     check_system(body, model)?;
     check_tool_config(body)?;
     let Some(config) = body.get("generationConfig") else { return Ok(()) };
-    let config = object("generation_config", config)?;
+    let config = expect_object("generation_config", config)?;
     check_fields("generation_config", config, &GENERATION_FIELDS)?;
-    check_numbers(config)?;
-    let stops = list_or_empty("generation_config.stop_sequences", config.get("stopSequences"))?;
+    check_numeric_options(config)?;
+    let stops = expect_list("generation_config.stop_sequences", config.get("stopSequences"))?;
     if stops.len() > STOPS_MAX || stops.iter().any(|stop| stop.as_str().is_none_or(str::is_empty)) {
         return Err(invalid_request("generation_config.stop_sequences must have at most 5 texts"));
     }
-    check_form(body, config, model, knows_json_schema)?;
+    check_answer_format(body, config, model, knows_json_schema)?;
     config.get("thinkingConfig").map_or(Ok(()), |thinking| check_thinking(thinking, model))
 }
 
 /// Returns true if thoughts are shown.
-pub(super) fn shows_thoughts(body: &Map<String, Value>, model: &FakeGoogleModel) -> bool {
+pub(super) fn has_visible_thoughts(body: &Map<String, Value>, model: &FakeGoogleModel) -> bool {
     let thinking = body.get("generationConfig").map(|config| &config["thinkingConfig"]);
-    model.signs_thoughts(body)
+    model.should_sign_thoughts(body)
         && thinking.is_some_and(|thinking| thinking["includeThoughts"] == true)
 }
 
 fn check_system(body: &Map<String, Value>, model: &FakeGoogleModel) -> GoogleCheckResult {
     let Some(system) = body.get("systemInstruction") else { return Ok(()) };
-    if !model.accepts_system_text() {
+    if !model.can_take_system_text() {
         return Err(invalid_request(format!(
             "Developer instruction is not enabled for models/{}",
             model.name
         )));
     }
-    let system = object("system_instruction", system)?;
+    let system = expect_object("system_instruction", system)?;
     check_fields("system_instruction", system, &["parts", "role"])?;
-    let parts = list_or_empty("system_instruction.parts", system.get("parts"))?;
+    let parts = expect_list("system_instruction.parts", system.get("parts"))?;
     let is_text = |part: &Value| part["text"].as_str().is_some_and(|text| !text.is_empty());
     if parts.is_empty() || !parts.iter().all(is_text) {
         return Err(invalid_request("system_instruction.parts: must have text"));
@@ -91,9 +93,10 @@ fn check_system(body: &Map<String, Value>, model: &FakeGoogleModel) -> GoogleChe
 
 fn check_tool_config(body: &Map<String, Value>) -> GoogleCheckResult {
     let Some(config) = body.get("toolConfig") else { return Ok(()) };
-    let config = object("tool_config", config)?;
+    let config = expect_object("tool_config", config)?;
     check_fields("tool_config", config, &["functionCallingConfig"])?;
-    let calling = object("tool_config.function_calling_config", &config["functionCallingConfig"])?;
+    let calling =
+        expect_object("tool_config.function_calling_config", &config["functionCallingConfig"])?;
     let known = ["mode", "allowedFunctionNames"];
     check_fields("tool_config.function_calling_config", calling, &known)?;
     if !MODES.contains(&calling["mode"].as_str().unwrap_or_default()) {
@@ -107,7 +110,7 @@ fn check_tool_config(body: &Map<String, Value>) -> GoogleCheckResult {
     Ok(())
 }
 
-fn check_numbers(config: &Map<String, Value>) -> GoogleCheckResult {
+fn check_numeric_options(config: &Map<String, Value>) -> GoogleCheckResult {
     let within = |key: &str, least: f64, most: f64| match config.get(key) {
         None => Ok(()),
         Some(value) if value.as_f64().is_some_and(|it| (least..=most).contains(&it)) => Ok(()),
@@ -124,7 +127,7 @@ fn check_numbers(config: &Map<String, Value>) -> GoogleCheckResult {
     within("seed", f64::from(i32::MIN), f64::from(i32::MAX))
 }
 
-fn check_form(
+fn check_answer_format(
     body: &Map<String, Value>,
     config: &Map<String, Value>,
     model: &FakeGoogleModel,
@@ -154,12 +157,16 @@ fn check_form(
             ));
         }
     }
-    open.map_or(Ok(()), |open| schemas::check_open("generation_config.response_schema", open))?;
-    json.map_or(Ok(()), |json| schemas::check("generation_config.response_json_schema", json))
+    open.map_or(Ok(()), |open| {
+        schemas::check_openapi_schema("generation_config.response_schema", open)
+    })?;
+    json.map_or(Ok(()), |json| {
+        schemas::check_json_schema("generation_config.response_json_schema", json)
+    })
 }
 
 fn check_thinking(thinking: &Value, model: &FakeGoogleModel) -> GoogleCheckResult {
-    let fields = object("generation_config.thinking_config", thinking)?;
+    let fields = expect_object("generation_config.thinking_config", thinking)?;
     let known = ["includeThoughts", "thinkingBudget", "thinkingLevel"];
     check_fields("generation_config.thinking_config", fields, &known)?;
     let (budget, level) = (fields.get("thinkingBudget"), fields.get("thinkingLevel"));

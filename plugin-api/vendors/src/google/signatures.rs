@@ -27,7 +27,12 @@ struct IssuedSignature {
 impl IssuedSignatures {
     /// Signs an answer: its first call, or else its last part. In a stream, that part is an empty
     /// text.
-    pub(super) fn sign(&self, parts: &mut Vec<Value>, model: &FakeGoogleModel, streams: bool) {
+    pub(super) fn sign_parts(
+        &self,
+        parts: &mut Vec<Value>,
+        model: &FakeGoogleModel,
+        streams: bool,
+    ) {
         let is_text = |part: &Value| part.get("text").is_some();
         let first_call = parts.iter().position(|part| part.get("functionCall").is_some());
         if first_call.is_none() && (streams || !parts.last().is_some_and(is_text)) {
@@ -38,13 +43,13 @@ impl IssuedSignatures {
         // Base64, like all bytes in JSON.
         let signature = format!("c2ln{:04}", issued.len());
         let part = without_signature(&parts[place]);
-        let name = super::models::find(model.name).map_or("", |known| known.name);
+        let name = super::models::find_model(model.name).map_or("", |known| known.name);
         parts[place]["thoughtSignature"] = json!(signature);
         issued.push(IssuedSignature { signature, model: name, part });
     }
 
     /// Checks the signatures that came back.
-    pub(super) fn check(
+    pub(super) fn check_signatures(
         &self,
         contents: &[CheckedContent<'_>],
         model: &FakeGoogleModel,
@@ -61,7 +66,7 @@ impl IssuedSignatures {
                 return Err(invalid_request("Corrupted thought signature."));
             }
         }
-        if !model.checks_signatures() {
+        if !model.should_check_signatures() {
             return Ok(());
         }
         let begin = contents.iter().rposition(CheckedContent::is_prompt).unwrap_or(0);

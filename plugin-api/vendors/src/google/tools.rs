@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{GoogleCheckResult, check_fields, invalid_request, list_or_empty, object, schemas};
+use super::{
+    GoogleCheckResult, check_fields, expect_list, expect_object, invalid_request, schemas,
+};
 
 const FIELDS: [&str; 6] =
     ["behavior", "description", "name", "parameters", "parametersJsonSchema", "response"];
@@ -13,15 +15,15 @@ const FIELDS: [&str; 6] =
 const NAME_CHARS_MAX: usize = 128;
 
 /// Checks the list.
-pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> GoogleCheckResult {
+pub(super) fn check_tools(body: &Map<String, Value>, knows_json_schema: bool) -> GoogleCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
-    let tools = list_or_empty("tools", Some(tools))?;
+    let tools = expect_list("tools", Some(tools))?;
     let mut names = BTreeSet::new();
     for (index, tool) in tools.iter().enumerate() {
         let place = format!("tools[{index}]");
-        let tool = object(&place, tool)?;
+        let tool = expect_object(&place, tool)?;
         check_fields(&place, tool, &["functionDeclarations"])?;
-        let declared = list_or_empty(&place, tool.get("functionDeclarations"))?;
+        let declared = expect_list(&place, tool.get("functionDeclarations"))?;
         for (index, declared) in declared.iter().enumerate() {
             let place = format!("{place}.function_declarations[{index}]");
             check_declaration(&place, declared, knows_json_schema)?;
@@ -40,13 +42,13 @@ pub(super) fn check(body: &Map<String, Value>, knows_json_schema: bool) -> Googl
 }
 
 fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> GoogleCheckResult {
-    let fields = object(place, declared)?;
+    let fields = expect_object(place, declared)?;
     let known: Vec<&str> = FIELDS
         .into_iter()
         .filter(|field| knows_json_schema || *field != "parametersJsonSchema")
         .collect();
     check_fields(place, fields, &known)?;
-    if !is_name(declared["name"].as_str().unwrap_or_default()) {
+    if !is_valid_name(declared["name"].as_str().unwrap_or_default()) {
         return Err(invalid_request(format!(
             "GenerateContentRequest.{place}.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
         )));
@@ -63,12 +65,12 @@ fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> 
                     "{place}.properties: should be non-empty for OBJECT type"
                 )));
             }
-            schemas::check_open(&place, open)
+            schemas::check_openapi_schema(&place, open)
         }
         (None, Some(json)) => {
             let place = format!("{place}.parameters_json_schema");
             match json["type"] == "object" {
-                true => schemas::check(&place, json),
+                true => schemas::check_json_schema(&place, json),
                 false => Err(invalid_request(format!("{place}: schema must be of type object"))),
             }
         }
@@ -77,7 +79,7 @@ fn check_declaration(place: &str, declared: &Value, knows_json_schema: bool) -> 
 }
 
 /// Returns true if a tool may have this name.
-pub(super) fn is_name(name: &str) -> bool {
+pub(super) fn is_valid_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(is_plain)

@@ -83,7 +83,7 @@ impl GoogleTurn {
 
     /// Like [`GoogleTurn::with_stream_error`], but as plain JSON between the events.
     #[must_use]
-    pub fn failing_barely(self, report: Value) -> Self {
+    pub fn with_plain_stream_error(self, report: Value) -> Self {
         Self { error: Some(GoogleStreamFailure { report, is_bare: true }), ..self }
     }
 }

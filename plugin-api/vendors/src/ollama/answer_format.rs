@@ -14,22 +14,24 @@ pub(super) struct OllamaAnswerMessage<'a> {
 }
 
 /// Formats a refusal.
-pub(super) fn refusal(OllamaRequestFault { status, message }: &OllamaRequestFault) -> VendorAnswer {
-    VendorAnswer { status: *status, ..json(&json!({ "error": message })) }
+pub(super) fn refusal_answer(
+    OllamaRequestFault { status, message }: &OllamaRequestFault,
+) -> VendorAnswer {
+    VendorAnswer { status: *status, ..json_answer(&json!({ "error": message })) }
 }
 
 /// Formats JSON that is not streamed.
-pub(super) fn json(body: &Value) -> VendorAnswer {
+pub(super) fn json_answer(body: &Value) -> VendorAnswer {
     build_answer("application/json; charset=utf-8", body.to_string())
 }
 
 /// Answers an unknown path.
-pub(super) fn page_not_found() -> VendorAnswer {
+pub(super) fn unknown_page_answer() -> VendorAnswer {
     VendorAnswer { status: 404, ..build_answer("text/plain", "404 page not found".to_owned()) }
 }
 
 /// Formats the lines of a pull.
-pub(super) fn pull(is_there: bool) -> VendorAnswer {
+pub(super) fn pull_answer(is_there: bool) -> VendorAnswer {
     let mut lines = vec![json!({ "status": "pulling manifest" })];
     if is_there {
         for (digest, total) in [("sha256:a3de86cd1c13", 4_000_u64), ("sha256:eb4402837c78", 1_000)]
@@ -57,7 +59,7 @@ pub(super) fn complete_answer(
     message: &OllamaAnswerMessage<'_>,
 ) -> VendorAnswer {
     if let Some(error) = &turn.error {
-        return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
+        return refusal_answer(&OllamaRequestFault { status: 500, message: error.clone() });
     }
     let (mut thinking, mut content, mut calls) = (String::new(), String::new(), Vec::new());
     for said in &message.said {
@@ -65,7 +67,7 @@ pub(super) fn complete_answer(
             OllamaAnswerPiece::Thought(text) => thinking.push_str(text),
             OllamaAnswerPiece::Text(text) => content.push_str(text),
             OllamaAnswerPiece::Call(name, arguments) => {
-                calls.push(encode_call(calls.len(), name, arguments))
+                calls.push(tool_call_json(calls.len(), name, arguments))
             }
         }
     }
@@ -76,11 +78,11 @@ pub(super) fn complete_answer(
     if !calls.is_empty() {
         written["tool_calls"] = calls.into();
     }
-    json(&last_line(turn, message, written))
+    json_answer(&last_stream_line(turn, message, written))
 }
 
 /// Formats an answer as the lines of a stream.
-pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
+pub(super) fn stream_answer(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> VendorAnswer {
     let mut lines = Vec::new();
     let mut calls = 0;
     for said in &message.said {
@@ -94,15 +96,15 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
                 lines.extend(split_in_half(text).map(piece));
             }
             OllamaAnswerPiece::Call(name, arguments) => {
-                let call = encode_call(calls, name, arguments);
+                let call = tool_call_json(calls, name, arguments);
                 calls += 1;
                 lines.push(json!({ "role": "assistant", "content": "", "tool_calls": [call] }));
             }
         }
     }
     let mut lines: Vec<Value> =
-        lines.into_iter().map(|said| format_line(message.model, said)).collect();
-    lines.push(last_line(turn, message, json!({ "role": "assistant", "content": "" })));
+        lines.into_iter().map(|said| stream_line(message.model, said)).collect();
+    lines.push(last_stream_line(turn, message, json!({ "role": "assistant", "content": "" })));
     if let Some(most) = turn.lines_max {
         lines.truncate(most);
     } else if turn.error.is_some() {
@@ -110,21 +112,21 @@ pub(super) fn stream(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>) -> Ve
     }
     if let Some(error) = &turn.error {
         if lines.is_empty() {
-            return refusal(&OllamaRequestFault { status: 500, message: error.clone() });
+            return refusal_answer(&OllamaRequestFault { status: 500, message: error.clone() });
         }
         lines.push(json!({ "error": error }));
     }
     build_answer("application/x-ndjson", json_lines(&lines))
 }
 
-fn format_line(model: &FakeOllamaModel, message: Value) -> Value {
+fn stream_line(model: &FakeOllamaModel, message: Value) -> Value {
     json!({ "model": model.name, "created_at": "2026-11-23T13:00:00.0Z", "message": message,
         "done": false })
 }
 
 /// Returns the last line: the stop reason and the usage.
-fn last_line(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
-    let mut last = format_line(message.model, said);
+fn last_stream_line(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) -> Value {
+    let mut last = stream_line(message.model, said);
     let said = message.said.iter().map(|said| match said {
         OllamaAnswerPiece::Thought(text) | OllamaAnswerPiece::Text(text) => text.len(),
         OllamaAnswerPiece::Call(name, arguments) => name.len() + arguments.to_string().len(),
@@ -140,7 +142,7 @@ fn last_line(turn: &OllamaTurn, message: &OllamaAnswerMessage<'_>, said: Value) 
     last
 }
 
-fn encode_call(index: usize, name: &str, arguments: &Value) -> Value {
+fn tool_call_json(index: usize, name: &str, arguments: &Value) -> Value {
     // The same id in each answer, because servers do not promise unique ones.
     json!({ "id": format!("call_{index}"),
         "function": { "index": index, "name": name, "arguments": arguments } })

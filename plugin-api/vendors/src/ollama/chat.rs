@@ -24,9 +24,9 @@ const LEVELS: [&str; 3] = ["low", "medium", "high"];
 const TOKEN_BYTES: usize = 4;
 
 /// Checks a chat.
-pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
+pub(super) fn check_chat(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     check_fields("chat", body, &FIELDS)?;
-    if !model.can("completion") {
+    if !model.has_capability("completion") {
         return Err(invalid_request(format!("\"{}\" does not support chat", model.name)));
     }
     for flag in ["stream", "truncate", "shift"] {
@@ -34,20 +34,20 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOllamaModel) -> Ollam
             return Err(invalid_type_fault(flag, "bool"));
         }
     }
-    check_think(body, model)?;
+    check_think_option(body, model)?;
     check_options(body)?;
     check_tools(body, model)?;
-    check_rest(body)?;
+    check_other_fields(body)?;
     check_messages(body, model)
 }
 
 /// Returns true if the model thinks about this request.
-pub(super) fn may_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
-    model.can("thinking") && body.get("think") != Some(&Value::Bool(false))
+pub(super) fn can_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> bool {
+    model.has_capability("thinking") && body.get("think") != Some(&Value::Bool(false))
 }
 
 /// Counts the tokens of the prompt. Images count as zero.
-pub(super) fn tokens(body: &Map<String, Value>) -> u64 {
+pub(super) fn count_prompt_tokens(body: &Map<String, Value>) -> u64 {
     let messages = body.get("messages").and_then(Value::as_array).into_iter().flatten();
     let words = messages.map(|message| {
         let text = |key: &str| message[key].as_str().map_or(0, str::len);
@@ -63,23 +63,23 @@ fn invalid_type_fault(what: &str, wanted: &str) -> super::OllamaRequestFault {
     ))
 }
 
-fn check_think(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
+fn check_think_option(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(think) = body.get("think") else { return Ok(()) };
     let refused = || {
         let text = format!("think value {think} is not supported for this model");
         Err(invalid_request(text))
     };
     match think {
-        Value::Bool(false) if !model.can("thinking") => Ok(()),
-        Value::Bool(_) | Value::String(_) if !model.can("thinking") => {
+        Value::Bool(false) if !model.has_capability("thinking") => Ok(()),
+        Value::Bool(_) | Value::String(_) if !model.has_capability("thinking") => {
             Err(invalid_request(format!("\"{}\" does not support thinking", model.name)))
         }
-        Value::Bool(_) if model.thinks_by_levels() => refused(),
+        Value::Bool(_) if model.has_thinking_levels() => refused(),
         Value::Bool(_) => Ok(()),
         Value::String(level) if !LEVELS.contains(&level.as_str()) => {
             Err(invalid_request(format!("invalid think value: {think}")))
         }
-        Value::String(_) if !model.thinks_by_levels() => refused(),
+        Value::String(_) if !model.has_thinking_levels() => refused(),
         Value::String(_) => Ok(()),
         _ => Err(invalid_request(
             "think must be a boolean or string (\"high\", \"medium\", \"low\")",
@@ -118,7 +118,7 @@ fn check_options(body: &Map<String, Value>) -> OllamaCheckResult {
 fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaCheckResult {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     let tools = tools.as_array().ok_or_else(|| invalid_type_fault("tools", "api.Tools"))?;
-    if !tools.is_empty() && !model.can("tools") {
+    if !tools.is_empty() && !model.has_capability("tools") {
         let name = &model.name;
         return Err(invalid_request(format!(
             "registry.ollama.ai/library/{name} does not support tools"
@@ -131,7 +131,7 @@ fn check_tools(body: &Map<String, Value>, model: &FakeOllamaModel) -> OllamaChec
             return Err(invalid_type_fault("tools.function", "api.ToolFunction"));
         }
         let parameters = &function["parameters"];
-        let required = parameters.get("required").is_none_or(is_texts);
+        let required = parameters.get("required").is_none_or(is_text_list);
         if parameters["type"] != "object" || !parameters["properties"].is_object() || !required {
             return Err(invalid_type_fault(
                 "tools.function.parameters",
@@ -148,7 +148,7 @@ fn check_properties(schema: &Value) -> OllamaCheckResult {
     let wrong = || invalid_type_fault("tools.function.parameters.properties", "api.ToolProperty");
     for property in schema["properties"].as_object().into_iter().flat_map(|all| all.values()) {
         let kind = property.get("type");
-        let is_kind = kind.is_none_or(|kind| kind.is_string() || is_texts(kind));
+        let is_kind = kind.is_none_or(|kind| kind.is_string() || is_text_list(kind));
         let is_listed = property.get("enum").is_none_or(Value::is_array);
         if !property.is_object() || !is_kind || !is_listed {
             return Err(wrong());
@@ -162,11 +162,11 @@ fn check_properties(schema: &Value) -> OllamaCheckResult {
     Ok(())
 }
 
-fn is_texts(list: &Value) -> bool {
+fn is_text_list(list: &Value) -> bool {
     list.as_array().is_some_and(|list| list.iter().all(Value::is_string))
 }
 
-fn check_rest(body: &Map<String, Value>) -> OllamaCheckResult {
+fn check_other_fields(body: &Map<String, Value>) -> OllamaCheckResult {
     if let Some(format) = body.get("format")
         && !(format.is_object() || format == "json")
     {
@@ -249,7 +249,7 @@ fn check_images(message: &Value, model: &FakeOllamaModel) -> OllamaCheckResult {
     if !images.as_array().is_some_and(|images| images.iter().all(is_image)) {
         return Err(invalid_type_fault("messages.images", "[]api.ImageData"));
     }
-    if !model.can("vision") {
+    if !model.has_capability("vision") {
         return Err(invalid_request("this model is missing data required for image input"));
     }
     Ok(())

@@ -16,12 +16,12 @@ pub(super) struct FakeOllamaModel {
 }
 
 impl FakeOllamaModel {
-    pub(super) fn can(&self, capability: &str) -> bool {
+    pub(super) fn has_capability(&self, capability: &str) -> bool {
         self.capabilities.contains(&capability)
     }
 
     /// Returns true if its thinking can only be set by levels.
-    pub(super) fn thinks_by_levels(&self) -> bool {
+    pub(super) fn has_thinking_levels(&self) -> bool {
         self.family == "gptoss"
     }
 }
@@ -42,19 +42,21 @@ const INSTALLED: [OllamaModelRow; 8] = [
 /// The model that runs on the vendor's machines.
 const CLOUD: &str = "big:cloud";
 
-fn model((name, family, window, capabilities, parameters): OllamaModelRow) -> FakeOllamaModel {
+fn model_from_row(
+    (name, family, window, capabilities, parameters): OllamaModelRow,
+) -> FakeOllamaModel {
     let is_remote = name == CLOUD;
     FakeOllamaModel { name: name.to_owned(), capabilities, window, family, parameters, is_remote }
 }
 
 /// Finds an installed model by its name with the tag.
-pub(super) fn find(name: &str) -> Option<FakeOllamaModel> {
-    INSTALLED.into_iter().find(|row| row.0 == name).map(model)
+pub(super) fn find_model(name: &str) -> Option<FakeOllamaModel> {
+    INSTALLED.into_iter().find(|row| row.0 == name).map(model_from_row)
 }
 
 /// Creates a model that was pulled.
-pub(super) fn pulled(name: &str) -> FakeOllamaModel {
-    let row = model(("", "llama", 32_768, &["completion", "tools"], ""));
+pub(super) fn pulled_model(name: &str) -> FakeOllamaModel {
+    let row = model_from_row(("", "llama", 32_768, &["completion", "tools"], ""));
     FakeOllamaModel { name: name.to_owned(), ..row }
 }
 
@@ -65,13 +67,14 @@ pub(super) fn with_tag(name: &str) -> String {
 }
 
 /// Returns the list of installed models.
-pub(super) fn list_installed(more: &[String]) -> Value {
-    let more = more.iter().filter(|name| find(name).is_none()).map(|name| pulled(name));
-    let all = INSTALLED.into_iter().map(model).chain(more);
+pub(super) fn installed_models_json(more: &[String]) -> Value {
+    let more = more.iter().filter(|name| find_model(name).is_none()).map(|name| pulled_model(name));
+    let all = INSTALLED.into_iter().map(model_from_row).chain(more);
     let listed = all.map(|model| {
         let mut listed = json!({
             "name": model.name, "model": model.name, "modified_at": "2026-11-01T00:00:00Z",
-            "size": 5_225_388_164_u64, "digest": "500a1f067a9f", "details": details(&model),
+            "size": 5_225_388_164_u64, "digest": "500a1f067a9f",
+            "details": model_details_json(&model),
         });
         if model.is_remote {
             listed["remote_host"] = json!("https://ollama.com:443");
@@ -82,7 +85,7 @@ pub(super) fn list_installed(more: &[String]) -> Value {
 }
 
 /// Returns the list of loaded models.
-pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
+pub(super) fn loaded_models_json(loaded: &BTreeMap<String, u64>) -> Value {
     let listed = loaded.iter().map(|(name, tokens)| {
         json!({ "name": name, "model": name, "size": 6_000_000_000_u64, "size_vram": 6_000_000_000_u64,
             "expires_at": "2026-11-23T14:00:00Z", "context_length": tokens })
@@ -91,11 +94,11 @@ pub(super) fn ps(loaded: &BTreeMap<String, u64>) -> Value {
 }
 
 /// Returns the details of a model.
-pub(super) fn show(model: &FakeOllamaModel) -> Value {
+pub(super) fn model_info_json(model: &FakeOllamaModel) -> Value {
     let architecture = model.family;
     let mut shown = json!({
         "modelfile": "FROM …", "parameters": model.parameters, "template": "{{ .Prompt }}",
-        "details": details(model), "capabilities": model.capabilities,
+        "details": model_details_json(model), "capabilities": model.capabilities,
         "model_info": {
             "general.architecture": architecture,
             format!("{architecture}.context_length"): model.window,
@@ -108,7 +111,7 @@ pub(super) fn show(model: &FakeOllamaModel) -> Value {
     shown
 }
 
-fn details(model: &FakeOllamaModel) -> Value {
+fn model_details_json(model: &FakeOllamaModel) -> Value {
     json!({ "format": "gguf", "family": model.family, "families": [model.family],
         "parameter_size": "8.2B", "quantization_level": "Q4_K_M" })
 }

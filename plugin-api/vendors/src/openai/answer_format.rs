@@ -5,15 +5,15 @@ use serde_json::{Map, Value, json};
 use super::{OpenAiRequestFault, OpenAiTurn, StreamErrorPlacement, VendorAnswer};
 
 /// Formats a refusal.
-pub(super) fn refusal(refused: &OpenAiRequestFault) -> VendorAnswer {
+pub(super) fn refusal_answer(refused: &OpenAiRequestFault) -> VendorAnswer {
     let kind = if refused.status == 401 { "authentication_error" } else { "invalid_request_error" };
     let error = json!({ "message": refused.message, "type": kind, "param": refused.param,
         "code": refused.code });
-    VendorAnswer { status: refused.status, ..json(&json!({ "error": error })) }
+    VendorAnswer { status: refused.status, ..json_answer(&json!({ "error": error })) }
 }
 
 /// Formats JSON.
-pub(super) fn json(body: &Value) -> VendorAnswer {
+pub(super) fn json_answer(body: &Value) -> VendorAnswer {
     build_answer("application/json", body.to_string())
 }
 
@@ -31,12 +31,12 @@ pub(super) fn build_answer(content_type: &str, body: String) -> VendorAnswer {
 }
 
 /// Counts the tokens of an answer, at four bytes per token.
-pub(super) fn tokens(value: &Value) -> u64 {
+pub(super) fn count_tokens(value: &Value) -> u64 {
     value.to_string().len() as u64 / 4
 }
 
 /// Creates the response object of an answer.
-pub(super) fn response(
+pub(super) fn response_json(
     turn: &OpenAiTurn,
     body: &Map<String, Value>,
     output: Vec<Value>,
@@ -44,10 +44,10 @@ pub(super) fn response(
 ) -> Value {
     let status = if turn.stop.is_some() { "incomplete" } else { "completed" };
     let details = turn.stop.as_ref().map(|word| json!({ "reason": word }));
-    let of_reasoning = output.iter().filter(|item| item["type"] == "reasoning").map(tokens);
+    let of_reasoning = output.iter().filter(|item| item["type"] == "reasoning").map(count_tokens);
     let of_reasoning: u64 = of_reasoning.sum();
-    let input = tokens(&body["input"]) + body.get("tools").map_or(0, tokens);
-    let output_tokens = output.iter().map(tokens).sum::<u64>();
+    let input = count_tokens(&body["input"]) + body.get("tools").map_or(0, count_tokens);
+    let output_tokens = output.iter().map(count_tokens).sum::<u64>();
     let usage = json!({
         "input_tokens": input,
         "input_tokens_details": { "cached_tokens": cached },
@@ -67,11 +67,11 @@ pub(super) fn complete_answer(turn: &OpenAiTurn, response: &Value) -> VendorAnsw
         response["status"] = json!("failed");
         response["error"] = json!({ "code": code, "message": message });
     }
-    json(&response)
+    json_answer(&response)
 }
 
 /// Formats an answer as a stream of events.
-pub(super) fn stream(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
+pub(super) fn stream_answer(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     let mut begun = response.clone();
     begun["status"] = json!("in_progress");
     begun["output"] = json!([]);
@@ -110,7 +110,7 @@ pub(super) fn stream(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     let written = events.into_iter().enumerate().map(|(number, mut event)| {
         event["sequence_number"] = json!(number);
         if turn.has_other_ids {
-            other_ids(&mut event, number);
+            replace_item_ids(&mut event, number);
         }
         let name = event["type"].as_str().unwrap_or_default();
         format!("event: {name}\ndata: {event}\n\n")
@@ -118,7 +118,7 @@ pub(super) fn stream(turn: &OpenAiTurn, response: &Value) -> VendorAnswer {
     build_answer("text/event-stream; charset=utf-8", written.collect())
 }
 
-fn other_ids(event: &mut Value, number: usize) {
+fn replace_item_ids(event: &mut Value, number: usize) {
     if event.get("item_id").is_some() {
         event["item_id"] = json!(format!("other_{number}"));
     }
@@ -144,7 +144,7 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
     match item["type"].as_str() {
         Some("message") => {
             begun["content"] = json!([]);
-            for (number, piece) in list_or_empty(&item["content"]).iter().enumerate() {
+            for (number, piece) in slice_or_empty(&item["content"]).iter().enumerate() {
                 let (kind, key) = match piece["type"].as_str() {
                     Some("refusal") => ("refusal", "refusal"),
                     _ => ("output_text", "text"),
@@ -158,7 +158,7 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
                     more
                 };
                 events.push(event("content_part.added", with("part", empty)));
-                for half in halves(&piece[key]) {
+                for half in split_in_half(&piece[key]) {
                     events.push(event(&format!("{kind}.delta"), with("delta", json!(half))));
                 }
                 events.push(event(&format!("{kind}.done"), with(key, piece[key].clone())));
@@ -171,12 +171,12 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
             if begun.get("encrypted_content").is_some() {
                 begun["encrypted_content"] = json!("gAAAA-unfinished");
             }
-            for (number, piece) in list_or_empty(&item["summary"]).iter().enumerate() {
+            for (number, piece) in slice_or_empty(&item["summary"]).iter().enumerate() {
                 let with =
                     |key: &str, value: Value| json!({ "summary_index": number, (key): value });
                 let empty = json!({ "type": "summary_text", "text": "" });
                 events.push(event("reasoning_summary_part.added", with("part", empty)));
-                for half in halves(&piece["text"]) {
+                for half in split_in_half(&piece["text"]) {
                     let delta = with("delta", json!(half));
                     events.push(event("reasoning_summary_text.delta", delta));
                 }
@@ -187,7 +187,7 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
         }
         Some("function_call") => {
             begun["arguments"] = json!("");
-            for half in halves(&item["arguments"]) {
+            for half in split_in_half(&item["arguments"]) {
                 let delta = json!({ "delta": half, "obfuscation": "x" });
                 events.push(event("function_call_arguments.delta", delta));
             }
@@ -202,12 +202,12 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
     events
 }
 
-fn list_or_empty(value: &Value) -> &[Value] {
+fn slice_or_empty(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Splits a text in two.
-pub(super) fn halves(text: &Value) -> Vec<&str> {
+pub(super) fn split_in_half(text: &Value) -> Vec<&str> {
     let text = text.as_str().unwrap_or_default();
     let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     [&text[..half], &text[half..]].into_iter().filter(|half| !half.is_empty()).collect()

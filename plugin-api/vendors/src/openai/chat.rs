@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answer_format::{build_answer, halves, json as whole, tokens};
+use super::answer_format::{build_answer, count_tokens, json_answer as whole, split_in_half};
 use super::models::FakeOpenAiModel;
 use super::settings::{
-    check_effort, check_format, check_parameters, check_temperature, check_tool_choice,
+    check_answer_format, check_effort, check_parameters, check_temperature, check_tool_choice,
 };
 use super::{
     OpenAiAnswerPiece, OpenAiCheckResult, OpenAiRequestFault, OpenAiTurn, StreamErrorPlacement,
@@ -46,7 +46,7 @@ const TOOLS_MAX: usize = 128;
 const CALL_ID_CHARS_MAX: usize = 40;
 
 /// Checks a request.
-pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenAiCheckResult {
+pub(super) fn check_chat(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenAiCheckResult {
     if !model.chats {
         let message =
             "This model is only supported in v1/responses and not in v1/chat/completions.";
@@ -80,9 +80,12 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
         check_text("prompt_cache_key", field("prompt_cache_key"), 64)?;
     }
     if field("response_format")["type"] == "json_schema" {
-        check_format("response_format.json_schema", &field("response_format")["json_schema"])?;
+        check_answer_format(
+            "response_format.json_schema",
+            &field("response_format")["json_schema"],
+        )?;
     }
-    let tools = list_or_empty(field("tools"));
+    let tools = slice_or_empty(field("tools"));
     if tools.len() > TOOLS_MAX {
         let message = format!("Invalid 'tools': array too long. Expected at most {TOOLS_MAX}.");
         return Err(invalid_request("array_above_max_length", "tools", message));
@@ -90,7 +93,7 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
     for (at, tool) in tools.iter().enumerate() {
         check_tool(&format!("tools[{at}]"), tool)?;
     }
-    let messages = list_or_empty(field("messages"));
+    let messages = slice_or_empty(field("messages"));
     if messages.is_empty() {
         let message = "Invalid 'messages': empty array.";
         return Err(invalid_request("empty_array", "messages", message));
@@ -98,14 +101,14 @@ pub(super) fn check(body: &Map<String, Value>, model: &FakeOpenAiModel) -> OpenA
     for (at, message) in messages.iter().enumerate() {
         check_message(&format!("messages[{at}]"), message, model)?;
     }
-    check_pairs(messages)
+    check_call_pairs(messages)
 }
 
-fn list_or_empty(value: &Value) -> &[Value] {
+fn slice_or_empty(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn object<'a>(place: &str, value: &'a Value) -> OpenAiCheckResult<&'a Map<String, Value>> {
+fn expect_object<'a>(place: &str, value: &'a Value) -> OpenAiCheckResult<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| {
         invalid_request(
             "invalid_type",
@@ -116,10 +119,10 @@ fn object<'a>(place: &str, value: &'a Value) -> OpenAiCheckResult<&'a Map<String
 }
 
 fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
-    check_fields(place, object(place, tool)?, &["type", "function"])?;
+    check_fields(place, expect_object(place, tool)?, &["type", "function"])?;
     let place = format!("{place}.function");
     let known = ["name", "description", "parameters", "strict"];
-    check_fields(&place, object(&place, &tool["function"])?, &known)?;
+    check_fields(&place, expect_object(&place, &tool["function"])?, &known)?;
     let function = &tool["function"];
     check_name(&format!("{place}.name"), &function["name"])?;
     match function.get("parameters") {
@@ -129,7 +132,7 @@ fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
 }
 
 fn check_message(place: &str, message: &Value, model: &FakeOpenAiModel) -> OpenAiCheckResult {
-    let fields = object(place, message)?;
+    let fields = expect_object(place, message)?;
     let role = message["role"].as_str().unwrap_or_default();
     let content = &message["content"];
     let known: &[&str] = match role {
@@ -150,18 +153,18 @@ fn check_message(place: &str, message: &Value, model: &FakeOpenAiModel) -> OpenA
         let message = "developer messages are for models that reason";
         return Err(invalid_request("unsupported_value", place, message));
     }
-    let may_be_null = role == "assistant" && !list_or_empty(&message["tool_calls"]).is_empty();
+    let may_be_null = role == "assistant" && !slice_or_empty(&message["tool_calls"]).is_empty();
     if content.is_null() && !may_be_null {
         let message =
             format!("Invalid value for 'content': expected a string, got null. ({place})");
         return Err(invalid_request("invalid_type", place, message));
     }
-    for (at, piece) in list_or_empty(content).iter().enumerate() {
-        check_piece(&format!("{place}.content[{at}]"), role, piece)?;
+    for (at, piece) in slice_or_empty(content).iter().enumerate() {
+        check_content_piece(&format!("{place}.content[{at}]"), role, piece)?;
     }
-    for (at, call) in list_or_empty(&message["tool_calls"]).iter().enumerate() {
+    for (at, call) in slice_or_empty(&message["tool_calls"]).iter().enumerate() {
         let place = format!("{place}.tool_calls[{at}]");
-        check_fields(&place, object(&place, call)?, &["id", "type", "function"])?;
+        check_fields(&place, expect_object(&place, call)?, &["id", "type", "function"])?;
         check_text(&format!("{place}.id"), &call["id"], CALL_ID_CHARS_MAX)?;
         check_name(&format!("{place}.function.name"), &call["function"]["name"])?;
         let arguments = format!("{place}.function.arguments");
@@ -170,7 +173,7 @@ fn check_message(place: &str, message: &Value, model: &FakeOpenAiModel) -> OpenA
     Ok(())
 }
 
-fn check_piece(place: &str, role: &str, piece: &Value) -> OpenAiCheckResult {
+fn check_content_piece(place: &str, role: &str, piece: &Value) -> OpenAiCheckResult {
     let is_url = |url: &Value, begin: &str| {
         url.as_str().is_some_and(|url| url.starts_with(begin) && url.contains(";base64,"))
     };
@@ -195,7 +198,7 @@ fn check_piece(place: &str, role: &str, piece: &Value) -> OpenAiCheckResult {
 }
 
 /// Checks that the results of calls directly follow the calls.
-fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
+fn check_call_pairs(messages: &[Value]) -> OpenAiCheckResult {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         if message["role"] == "tool" {
@@ -211,7 +214,7 @@ fn check_pairs(messages: &[Value]) -> OpenAiCheckResult {
         if !open.is_empty() {
             break;
         }
-        open = list_or_empty(&message["tool_calls"])
+        open = slice_or_empty(&message["tool_calls"])
             .iter()
             .filter_map(|call| call["id"].as_str())
             .collect();
@@ -258,8 +261,8 @@ pub(super) fn format_answer(
         None if calls.is_empty() => "stop",
         None => "tool_calls",
     };
-    let input = tokens(&body["messages"]) + body.get("tools").map_or(0, tokens);
-    let output = tokens(&message) + calls.iter().map(tokens).sum::<u64>();
+    let input = count_tokens(&body["messages"]) + body.get("tools").map_or(0, count_tokens);
+    let output = count_tokens(&message) + calls.iter().map(count_tokens).sum::<u64>();
     let usage = json!({ "prompt_tokens": input, "completion_tokens": output,
         "total_tokens": input + output, "prompt_tokens_details": { "cached_tokens": cached },
         "completion_tokens_details": { "reasoning_tokens": 0 } });
@@ -277,11 +280,11 @@ pub(super) fn format_answer(
     }
     let has_usage = body.get("stream_options").is_some_and(|it| it["include_usage"] == true);
     let usage = has_usage.then_some(usage);
-    let events = events(turn, &facts, &message, &calls, finish, usage);
+    let events = stream_events(turn, &facts, &message, &calls, finish, usage);
     build_answer("text/event-stream; charset=utf-8", events)
 }
 
-fn events(
+fn stream_events(
     turn: &OpenAiTurn,
     facts: &Value,
     message: &Value,
@@ -301,14 +304,16 @@ fn events(
     };
     let mut chunks = vec![delta(json!({ "role": "assistant", "content": "", "refusal": null }))];
     for key in ["content", "refusal"] {
-        chunks.extend(halves(&message[key]).into_iter().map(|half| delta(json!({ (key): half }))));
+        chunks.extend(
+            split_in_half(&message[key]).into_iter().map(|half| delta(json!({ (key): half }))),
+        );
     }
     for (index, call) in calls.iter().enumerate() {
         let mut begun = call.clone();
         begun["index"] = json!(index);
         begun["function"]["arguments"] = json!("");
         chunks.push(delta(json!({ "tool_calls": [begun] })));
-        for half in halves(&call["function"]["arguments"]) {
+        for half in split_in_half(&call["function"]["arguments"]) {
             let piece = json!({ "index": index, "function": { "arguments": half } });
             chunks.push(delta(json!({ "tool_calls": [piece] })));
         }

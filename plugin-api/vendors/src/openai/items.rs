@@ -19,19 +19,19 @@ pub(super) struct EncryptedReasoning {
 
 impl EncryptedReasoning {
     /// Encrypts a model's reasoning.
-    pub(super) fn close(&mut self, model: &str, number: usize) -> String {
+    pub(super) fn encrypt(&mut self, model: &str, number: usize) -> String {
         let text = format!("gAAAA-{number:04}-{model}");
         self.given.insert(text.clone());
         text
     }
 
-    fn contains_text(&self, text: &str, model: &str) -> bool {
+    fn has_encrypted(&self, text: &str, model: &str) -> bool {
         self.given.contains(text) && text.ends_with(&format!("-{model}"))
     }
 }
 
 /// Checks the items. Refuses reasoning that was encrypted by another server or for another model.
-pub(super) fn check(
+pub(super) fn check_items(
     body: &Map<String, Value>,
     model: &str,
     sealed: &EncryptedReasoning,
@@ -108,7 +108,7 @@ fn check_item(
                 let message = format!("Missing required parameter: '{place}'.");
                 return Err(invalid_request("missing_required_parameter", &place, message));
             }
-            check_encrypted(item, model, sealed)
+            check_encrypted_reasoning(item, model, sealed)
         }
         // It goes back unchanged.
         "compaction" => Ok(()),
@@ -119,9 +119,13 @@ fn check_item(
     }
 }
 
-fn check_encrypted(item: &Value, model: &str, sealed: &EncryptedReasoning) -> OpenAiCheckResult {
+fn check_encrypted_reasoning(
+    item: &Value,
+    model: &str,
+    sealed: &EncryptedReasoning,
+) -> OpenAiCheckResult {
     let given = item["encrypted_content"].as_str().unwrap_or_default();
-    if sealed.contains_text(given, model) {
+    if sealed.has_encrypted(given, model) {
         return Ok(());
     }
     let shown: String = given.chars().take(8).collect();

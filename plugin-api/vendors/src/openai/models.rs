@@ -40,12 +40,12 @@ const MODELS: [FakeOpenAiModel; 6] = [
 ];
 
 /// Finds a model.
-pub(super) fn find(name: &str) -> Option<&'static FakeOpenAiModel> {
+pub(super) fn find_model(name: &str) -> Option<&'static FakeOpenAiModel> {
     MODELS.iter().find(|model| model.name == name)
 }
 
 /// Returns the list of models, which contains only names.
-pub(super) fn list() -> Value {
+pub(super) fn models_json() -> Value {
     let entry = |model: &FakeOpenAiModel| json!({ "id": model.name, "object": "model", "created": 1_767_225_600, "owned_by": "openai" });
     json!({ "object": "list", "data": MODELS.iter().map(entry).collect::<Vec<_>>() })
 }

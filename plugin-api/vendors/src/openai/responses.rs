@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::models::FakeOpenAiModel;
 use super::settings::{
-    check_effort, check_format, check_parameters, check_strict, check_temperature,
+    check_answer_format, check_effort, check_parameters, check_strict_schema, check_temperature,
     check_tool_choice,
 };
 use super::{OpenAiCheckResult, check_fields, check_name, check_text, invalid_request};
@@ -33,7 +33,7 @@ const FIELDS: [&str; 20] = [
 ];
 
 /// Checks the fields.
-pub(super) fn check(
+pub(super) fn check_responses_body(
     body: &Map<String, Value>,
     model: &FakeOpenAiModel,
     is_verified: bool,
@@ -72,7 +72,7 @@ pub(super) fn check(
     }
     let format = &field("text")["format"];
     if format["type"] == "json_schema" {
-        check_format("text.format", format)?;
+        check_answer_format("text.format", format)?;
     }
     let tools = field("tools").as_array().map(Vec::as_slice).unwrap_or_default();
     tools.iter().enumerate().try_for_each(|(at, tool)| check_tool(&format!("tools[{at}]"), tool))
@@ -117,5 +117,5 @@ fn check_tool(place: &str, tool: &Value) -> OpenAiCheckResult {
     check_name(&format!("{place}.name"), &tool["name"])?;
     check_parameters(place, &tool["name"], &tool["parameters"])?;
     // The default is strict.
-    if tool["strict"] == false { Ok(()) } else { check_strict(place, &tool["parameters"]) }
+    if tool["strict"] == false { Ok(()) } else { check_strict_schema(place, &tool["parameters"]) }
 }

@@ -58,14 +58,14 @@ pub(super) fn check_tool_choice(body: &Map<String, Value>) -> OpenAiCheckResult 
 }
 
 /// Checks an output format: its name, its schema, and whether it is strict.
-pub(super) fn check_format(place: &str, format: &Value) -> OpenAiCheckResult {
+pub(super) fn check_answer_format(place: &str, format: &Value) -> OpenAiCheckResult {
     check_name(&format!("{place}.name"), &format["name"])?;
     let schema = &format["schema"];
     if !schema.is_object() {
         let message = format!("Missing required parameter: '{place}.schema'.");
         return Err(invalid_request("missing_required_parameter", place, message));
     }
-    if format["strict"] == true { check_strict(place, schema) } else { Ok(()) }
+    if format["strict"] == true { check_strict_schema(place, schema) } else { Ok(()) }
 }
 
 /// Refuses a parameter schema that is invalid, or whose root is not a single object.
@@ -84,26 +84,26 @@ pub(super) fn check_parameters(place: &str, name: &Value, schema: &Value) -> Ope
     if !jsonschema::draft202012::meta::is_valid(schema) {
         return wrong("it is not valid under the given schema.");
     }
-    match lacks_items(schema) {
+    match has_missing_items(schema) {
         true => wrong("array schema missing items."),
         false => Ok(()),
     }
 }
 
 /// Returns true if a schema has an array without an item schema.
-fn lacks_items(schema: &Value) -> bool {
+fn has_missing_items(schema: &Value) -> bool {
     match schema {
         Value::Object(words) => {
             let is_array = words.get("type").is_some_and(|it| it == "array");
-            (is_array && !words.contains_key("items")) || words.values().any(lacks_items)
+            (is_array && !words.contains_key("items")) || words.values().any(has_missing_items)
         }
-        Value::Array(list) => list.iter().any(lacks_items),
+        Value::Array(list) => list.iter().any(has_missing_items),
         _ => false,
     }
 }
 
 /// Refuses a schema that does not allow strict mode.
-pub(super) fn check_strict(place: &str, schema: &Value) -> OpenAiCheckResult {
+pub(super) fn check_strict_schema(place: &str, schema: &Value) -> OpenAiCheckResult {
     let wrong = |what: &str| {
         let message = format!("Invalid schema: In context=(), {what}");
         Err(invalid_request("invalid_json_schema", place, message))
@@ -116,12 +116,12 @@ pub(super) fn check_strict(place: &str, schema: &Value) -> OpenAiCheckResult {
         if !properties.keys().all(|name| required.iter().any(|one| one == name)) {
             return wrong("'required' is required to be supplied and to include every property.");
         }
-        properties.values().try_for_each(|inner| check_strict(place, inner))?;
+        properties.values().try_for_each(|inner| check_strict_schema(place, inner))?;
     } else if schema["type"] == "object" {
         return wrong("'additionalProperties' is required to be supplied and to be false.");
     }
     match schema.get("items") {
-        Some(items) => check_strict(place, items),
+        Some(items) => check_strict_schema(place, items),
         None => Ok(()),
     }
 }
