@@ -12,7 +12,7 @@ pub fn check_arguments(spec: &ToolSpec, arguments: &Value) -> Result<()> {
         let text = format!("the arguments of `{}` must be a JSON object", spec.name);
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-    check(&spec.parameters, arguments).map_err(|error| {
+    check_schema(&spec.parameters, arguments).map_err(|error| {
         let text =
             format!("the arguments of `{}` do not match its schema: {}", spec.name, error.message);
         Error { message: text, ..error }
@@ -23,7 +23,7 @@ pub fn check_arguments(spec: &ToolSpec, arguments: &Value) -> Result<()> {
 ///
 /// # Errors
 /// As [`check_arguments`].
-pub(crate) fn check(schema: &Value, value: &Value) -> Result<()> {
+pub(crate) fn check_schema(schema: &Value, value: &Value) -> Result<()> {
     let validator = jsonschema::validator_for(schema).map_err(|error| {
         Error::new(ErrorKind::PluginMisbehaved, format!("the schema is not valid: {error}"))
     })?;

@@ -13,24 +13,24 @@ use serde_json::json;
 
 jaato_plugin_testkit::conformance!(crate::attaches: tool);
 
-fn draw(how: &str) -> Result<Output> {
+fn call_draw(how: &str) -> Result<Output> {
     FakeHost::new(__jaato::MODULE).call("draw", json!({ "how": how }))
 }
 
 #[test]
 fn attachments_are_returned_next_to_the_answer_in_order() {
-    let output = draw("image").unwrap();
+    let output = call_draw("image").unwrap();
     assert_eq!(output.content["read"], true);
     let names: Vec<_> = output.attachments.iter().map(|it| it.name.as_deref()).collect();
     assert_eq!(names, [None, Some("moon.txt")]);
     let types: Vec<_> = output.attachments.iter().map(|it| it.mime_type.as_str()).collect();
     assert_eq!(types, ["image/png", "text/plain"]);
-    let left = draw("left").unwrap();
+    let left = call_draw("left").unwrap();
     assert_eq!(
         left.attachments,
         [DataPart::blob("image/png", output.attachments[0].blob_id().unwrap())]
     );
-    assert_eq!(draw("large").unwrap().attachments.len(), 1);
+    assert_eq!(call_draw("large").unwrap().attachments.len(), 1);
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn fake_host_refuses_invalid_attachments() {
         ("gone", ErrorKind::NotFound, "the session has no blob `000"),
         ("path", ErrorKind::NotFound, "the session has no blob `../../../../etc/passwd`"),
     ] {
-        let error = draw(how).unwrap_err();
+        let error = call_draw(how).unwrap_err();
         assert_eq!(error.kind, kind, "{how}");
         assert!(error.message.contains(text), "{error}");
     }
-    assert_eq!(draw("abandoned").unwrap().content["begun"], 16);
+    assert_eq!(call_draw("abandoned").unwrap().content["begun"], 16);
 }
 
 #[test]

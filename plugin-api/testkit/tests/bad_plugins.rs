@@ -21,7 +21,8 @@ macro_rules! plugin {
                 #[allow(unused_mut)]
                 let mut tools: Vec<&'static private::ToolEntry<$state>> = Vec::new();
                 $($({
-                    static ENTRY: private::ToolEntry<$state> = private::ToolEntry::of::<$tool>();
+                    static ENTRY: private::ToolEntry<$state> =
+                        private::ToolEntry::for_tool::<$tool>();
                     tools.push(&ENTRY);
                 })*)?
                 private::Definition {
@@ -49,26 +50,31 @@ const MANIFEST: &[u8] =
     br#"{"v":1,"name":"bad","version":"0.1.0","api":"1.0.0","kinds":["tool","provider","gc"]}"#;
 
 #[track_caller]
-fn fails(module: Module, check: ConformanceCheck, expected: &str) {
-    fails_on(module, |host| host, check, expected);
+fn assert_check_fails(module: Module, check: ConformanceCheck, expected: &str) {
+    assert_check_fails_on(module, |host| host, check, expected);
 }
 
 /// Like `fails`, with a less patient host, because the plugin uses up all the patience.
 #[track_caller]
-fn fails_soon(module: Module, check: ConformanceCheck, expected: &str) {
-    fails_on(module, |host| host.with_patience(Duration::from_secs(1)), check, expected);
+fn assert_check_fails_soon(module: Module, check: ConformanceCheck, expected: &str) {
+    assert_check_fails_on(
+        module,
+        |host| host.with_patience(Duration::from_secs(1)),
+        check,
+        expected,
+    );
 }
 
 #[track_caller]
-fn fails_on(
+fn assert_check_fails_on(
     module: Module,
     prepare: fn(FakeHost) -> FakeHost,
     check: ConformanceCheck,
     expected: &str,
 ) {
     let kinds = [PluginKind::Tool, PluginKind::Provider, PluginKind::Gc];
-    let suite = ConformanceSuite::of(module, &kinds).with_host(prepare).with_all_examples();
-    match suite.run(check) {
+    let suite = ConformanceSuite::for_plugin(module, &kinds).with_host(prepare).with_all_examples();
+    match suite.run_check(check) {
         Err(text) => assert!(text.contains(expected), "{text}"),
         Ok(()) => panic!("the defect is not found: {expected}"),
     }
@@ -81,9 +87,9 @@ mod shared {
 
     static CALLS: AtomicU64 = AtomicU64::new(0);
 
-    pub struct Global;
+    pub struct GlobalState;
 
-    impl State for Global {
+    impl State for GlobalState {
         async fn create(_home: &Home, saved: Option<Value>) -> Result<Self> {
             assert!(saved.is_none_or(|saved| saved.is_u64()), "what is that?");
             Ok(Self)
@@ -108,15 +114,15 @@ mod shared {
     pub struct Count {}
 
     impl Tool for Count {
-        type State = Global;
+        type State = GlobalState;
 
-        async fn call(self, _cx: &Cx<Global>) -> Result<Output> {
+        async fn call(self, _cx: &Cx<GlobalState>) -> Result<Output> {
             CALLS.fetch_add(1, SeqCst);
             Ok(Output::default())
         }
     }
 
-    plugin! { state: Global, tools: [Count] }
+    plugin! { state: GlobalState, tools: [Count] }
 }
 
 /// Tools with one fault each.
@@ -126,9 +132,9 @@ mod careless {
     use jaato_plugin_sdk::types::{Annotations, Availability, Example, ToolSpec};
 
     /// A handwritten spec that the derive would refuse.
-    pub struct Careless(Value);
+    pub struct CarelessTool(Value);
 
-    impl ToolInput for Careless {
+    impl ToolInput for CarelessTool {
         fn spec() -> ToolSpec {
             ToolSpec {
                 name: "careless".into(),
@@ -156,7 +162,7 @@ mod careless {
         }
     }
 
-    impl Tool for Careless {
+    impl Tool for CarelessTool {
         type State = ();
 
         async fn call(self, _cx: &Cx) -> Result<Output> {
@@ -165,7 +171,7 @@ mod careless {
         }
     }
 
-    plugin! { state: (), tools: [Careless] }
+    plugin! { state: (), tools: [CarelessTool] }
 }
 
 /// Leaks a context and fails an example.
@@ -215,9 +221,9 @@ mod stuck {
 mod liar {
     use jaato_plugin_sdk::prelude::*;
 
-    pub struct Liar;
+    pub struct LyingPlugin;
 
-    impl Provider for Liar {
+    impl Provider for LyingPlugin {
         type State = ();
 
         fn spec() -> ProviderSpec {
@@ -237,7 +243,7 @@ mod liar {
         }
     }
 
-    impl Gc for Liar {
+    impl Gc for LyingPlugin {
         type State = ();
 
         async fn plan(_cx: &Cx, request: GcRequest) -> Result<GcPlan> {
@@ -246,69 +252,93 @@ mod liar {
         }
     }
 
-    plugin! { state: (), provider: Liar, gc: Liar }
+    plugin! { state: (), provider: LyingPlugin, gc: LyingPlugin }
 }
 
 #[test]
 fn suite_reports_a_manifest_kind_that_is_not_described() {
     let check = plugin::the_description_agrees_with_the_manifest;
-    fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
-    let suite = ConformanceSuite::of(shared::module(), &[PluginKind::Tool]);
-    let text = suite.run(plugin::the_manifest_names_these_kinds).unwrap_err();
+    assert_check_fails(
+        shared::module(),
+        check,
+        "kind Provider: named in the manifest true, described false",
+    );
+    let suite = ConformanceSuite::for_plugin(shared::module(), &[PluginKind::Tool]);
+    let text = suite.run_check(plugin::manifest_kinds_match).unwrap_err();
     assert!(text.contains("its suite {Tool}"), "{text}");
 }
 
 #[test]
 fn suite_reports_state_shared_between_instances() {
-    fails(shared::module(), tool::instances_are_apart, "changes what another saves");
-    fails(shared::module(), tool::read_only_examples_change_nothing, "is read-only and changes");
+    assert_check_fails(
+        shared::module(),
+        tool::instances_are_independent,
+        "changes what another saves",
+    );
+    assert_check_fails(
+        shared::module(),
+        tool::read_only_examples_change_nothing,
+        "is read-only and changes",
+    );
     let check = plugin::the_description_is_the_same_each_time;
-    fails(shared::module(), check, "describes itself differently");
+    assert_check_fails(shared::module(), check, "describes itself differently");
 }
 
 #[test]
 fn suite_reports_a_panic_that_the_sdk_caught() {
     let check = plugin::bad_saved_state_is_refused_or_forgotten;
-    fails(shared::module(), check, "what is that?");
-    fails(careless::module(), tool::wrong_arguments_are_refused, "which its schema does not allow");
+    assert_check_fails(shared::module(), check, "what is that?");
+    assert_check_fails(
+        careless::module(),
+        tool::wrong_arguments_are_refused,
+        "which its schema does not allow",
+    );
 }
 
 #[test]
 fn suite_reports_unknown_commands_that_do_not_fail() {
-    let check = plugin::unknown_operations_are_named;
-    fails(shared::module(), check, "an unknown command did not fail");
+    let check = plugin::unknown_operations_are_refused;
+    assert_check_fails(shared::module(), check, "an unknown command did not fail");
 }
 
 #[test]
 fn suite_reports_careless_tool_specs() {
     let module = careless::module();
-    fails(module, tool::descriptions_are_there_and_short, "a description of 2000 bytes");
-    fails(module, tool::schemas_are_closed_objects, "unknown properties are not refused");
-    fails(module, tool::examples_fit_their_schema, "required property");
-    fails(module, tool::bad_frames_are_refused, "is accepted as valid");
+    assert_check_fails(
+        module,
+        tool::descriptions_are_present_and_short,
+        "a description of 2000 bytes",
+    );
+    assert_check_fails(
+        module,
+        tool::schemas_are_closed_objects,
+        "unknown properties are not refused",
+    );
+    assert_check_fails(module, tool::examples_fit_their_schema, "required property");
+    assert_check_fails(module, tool::bad_frames_are_refused, "is accepted as valid");
 }
 
 #[test]
 fn suite_reports_objects_held_after_close() {
-    fails_soon(
+    assert_check_fails_soon(
         rude::module(),
-        plugin::nothing_is_left_behind,
+        plugin::no_objects_are_left,
         "it still holds LiveObjectCounts { contexts: 1",
     );
-    fails(rude::module(), tool::examples_work, "it is mine");
+    assert_check_fails(rude::module(), tool::examples_work, "it is mine");
 }
 
 #[test]
 fn suite_reports_a_blocking_poll() {
-    fails_soon(stuck::module(), tool::examples_work, "did not finish within");
-    fails_soon(stuck::module(), tool::a_cancelled_call_ends, "did not finish within");
+    assert_check_fails_soon(stuck::module(), tool::examples_work, "did not finish within");
+    assert_check_fails_soon(stuck::module(), tool::a_cancelled_call_ends, "did not finish within");
 }
 
 #[test]
 fn suite_reports_a_provider_that_contradicts_itself() {
-    fails(liar::module(), provider::the_provider_is_named, "before the slash");
+    assert_check_fails(liar::module(), provider::provider_name_is_valid, "before the slash");
     let check = provider::a_simple_request_is_answered;
-    fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
+    assert_check_fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
 }
 
 /// Providers that list missing options, refuse listed options, or fail on some histories.
@@ -316,12 +346,12 @@ mod braggarts {
     use super::{MANIFEST, Module};
     use jaato_plugin_sdk::prelude::*;
 
-    fn spec_with(options: &[&str]) -> ProviderSpec {
+    fn spec_with_options(options: &[&str]) -> ProviderSpec {
         let options = options.iter().map(|name| (*name).to_owned()).collect();
         ProviderSpec { name: "brag".into(), options, ..ProviderSpec::default() }
     }
 
-    fn hello(cx: &Cx) -> Result<Completion> {
+    fn hello_completion(cx: &Cx) -> Result<Completion> {
         cx.emit(&Delta::text("hello"));
         let parts = vec![Part::text("hello")];
         Ok(Completion::new(parts, FinishReason::Stop, Usage::default()))
@@ -330,33 +360,33 @@ mod braggarts {
     pub mod unknown {
         use super::*;
 
-        pub struct Unknown;
+        pub struct UnknownOptionProvider;
 
-        impl Provider for Unknown {
+        impl Provider for UnknownOptionProvider {
             type State = ();
 
             fn spec() -> ProviderSpec {
-                spec_with(&["temperature", "humour"])
+                spec_with_options(&["temperature", "humour"])
             }
 
             async fn complete(cx: &Cx, _request: CompletionRequest) -> Result<Completion> {
-                hello(cx)
+                hello_completion(cx)
             }
         }
 
-        plugin! { state: (), provider: Unknown }
+        plugin! { state: (), provider: UnknownOptionProvider }
     }
 
     pub mod refused {
         use super::*;
 
-        pub struct Refused;
+        pub struct RefusingProvider;
 
-        impl Provider for Refused {
+        impl Provider for RefusingProvider {
             type State = ();
 
             fn spec() -> ProviderSpec {
-                spec_with(&["seed", "stream"])
+                spec_with_options(&["seed", "stream"])
             }
 
             async fn complete(cx: &Cx, request: CompletionRequest) -> Result<Completion> {
@@ -367,23 +397,23 @@ mod braggarts {
                 }
                 let is_kept = request.options.seed.is_none();
                 let refusal = Error::new(ErrorKind::InvalidArguments, "no seeds");
-                if is_kept { hello(cx) } else { Err(refusal) }
+                if is_kept { hello_completion(cx) } else { Err(refusal) }
             }
         }
 
-        plugin! { state: (), provider: Refused }
+        plugin! { state: (), provider: RefusingProvider }
     }
 
     pub mod clumsy {
         use super::*;
 
-        pub struct Clumsy;
+        pub struct PanickingProvider;
 
-        impl Provider for Clumsy {
+        impl Provider for PanickingProvider {
             type State = ();
 
             fn spec() -> ProviderSpec {
-                spec_with(&[])
+                spec_with_options(&[])
             }
 
             async fn complete(cx: &Cx, request: CompletionRequest) -> Result<Completion> {
@@ -391,42 +421,46 @@ mod braggarts {
                 for part in parts {
                     assert!(!matches!(part, Part::Opaque(_)), "what is this?");
                 }
-                hello(cx)
+                hello_completion(cx)
             }
         }
 
-        plugin! { state: (), provider: Clumsy }
+        plugin! { state: (), provider: PanickingProvider }
     }
 }
 
 #[test]
 fn suite_reports_listed_options_that_do_not_work() {
-    let check = provider::listed_options_are_taken;
-    fails(braggarts::unknown::module(), check, "the unknown option `humour`");
-    fails(braggarts::refused::module(), check, "the option `seed` is listed but refused");
-    let suite = ConformanceSuite::of(braggarts::clumsy::module(), &[PluginKind::Provider]);
-    assert_eq!(suite.run(check), Ok(()), "who lists nothing is asked for nothing");
+    let check = provider::listed_options_are_accepted;
+    assert_check_fails(braggarts::unknown::module(), check, "the unknown option `humour`");
+    assert_check_fails(
+        braggarts::refused::module(),
+        check,
+        "the option `seed` is listed but refused",
+    );
+    let suite = ConformanceSuite::for_plugin(braggarts::clumsy::module(), &[PluginKind::Provider]);
+    assert_eq!(suite.run_check(check), Ok(()), "who lists nothing is asked for nothing");
 }
 
 #[test]
 fn suite_reports_a_provider_that_cannot_handle_a_history() {
     let check = provider::a_history_of_every_kind_is_answered_or_refused;
-    fails(braggarts::clumsy::module(), check, "what is this?");
+    assert_check_fails(braggarts::clumsy::module(), check, "what is this?");
 }
 
 #[test]
 fn suite_reports_a_bad_gc_plan() {
-    fails(liar::module(), gc::a_full_history_shrinks, "stays and its call goes");
-    fails(liar::module(), gc::an_empty_history_stays, "drops message");
+    assert_check_fails(liar::module(), gc::a_full_history_shrinks, "stays and its call goes");
+    assert_check_fails(liar::module(), gc::empty_history_is_unchanged, "drops message");
 }
 
 /// A plugin that panics when it is described, and has no instance.
 mod broken {
     use jaato_plugin_sdk::prelude::*;
 
-    pub struct Broken;
+    pub struct PanickingDescription;
 
-    impl State for Broken {
+    impl State for PanickingDescription {
         async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
             Err(Error::failed("no key"))
         }
@@ -436,7 +470,7 @@ mod broken {
         }
     }
 
-    plugin! { state: Broken }
+    plugin! { state: PanickingDescription }
 }
 
 #[test]

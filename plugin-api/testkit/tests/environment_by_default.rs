@@ -21,18 +21,18 @@ const TOP: &str = "/memory";
 
 /// A file or a folder.
 #[derive(Clone)]
-enum Node {
+enum MemoryNode {
     Folder,
     File { bytes: Vec<u8>, version: u64 },
 }
 
 /// Files in memory, by their path below the top.
 #[derive(Default)]
-struct Memory(Mutex<Tree>);
+struct MemoryFiles(Mutex<MemoryTree>);
 
 #[derive(Default)]
-struct Tree {
-    nodes: BTreeMap<String, Node>,
+struct MemoryTree {
+    nodes: BTreeMap<String, MemoryNode>,
     written: u64,
 }
 
@@ -56,24 +56,26 @@ fn path_below(path: &str) -> Result<String> {
     }
 }
 
-fn missing(path: &str) -> Error {
+fn missing_file_error(path: &str) -> Error {
     Error::new(ErrorKind::NotFound, format!("there is no `{path}`"))
 }
 
-impl Tree {
-    fn find(&self, path: &str) -> Result<Node> {
+impl MemoryTree {
+    fn find_node(&self, path: &str) -> Result<MemoryNode> {
         if path.is_empty() {
-            return Ok(Node::Folder);
+            return Ok(MemoryNode::Folder);
         }
-        self.nodes.get(path).cloned().ok_or_else(|| missing(path))
+        self.nodes.get(path).cloned().ok_or_else(|| missing_file_error(path))
     }
 
-    fn facts(&self, path: &str) -> Result<FileFacts> {
-        let node = self.find(path)?;
+    fn file_facts(&self, path: &str) -> Result<FileFacts> {
+        let node = self.find_node(path)?;
         let path = format!("{TOP}/{path}").trim_end_matches('/').to_owned();
         Ok(match node {
-            Node::Folder => FileFacts { path, kind: FileKind::Folder, ..FileFacts::default() },
-            Node::File { bytes, version } => FileFacts {
+            MemoryNode::Folder => {
+                FileFacts { path, kind: FileKind::Folder, ..FileFacts::default() }
+            }
+            MemoryNode::File { bytes, version } => FileFacts {
                 path,
                 kind: FileKind::File,
                 size: bytes.len() as u64,
@@ -86,25 +88,25 @@ impl Tree {
 
     fn make_parents(&mut self, path: &str, makes: bool) -> Result<()> {
         for (at, _) in path.match_indices('/') {
-            match self.find(&path[..at]) {
-                Ok(Node::Folder) => {}
-                Err(_) if makes => _ = self.nodes.insert(path[..at].to_owned(), Node::Folder),
-                Ok(_) | Err(_) => return Err(missing(&path[..at])),
+            match self.find_node(&path[..at]) {
+                Ok(MemoryNode::Folder) => {}
+                Err(_) if makes => _ = self.nodes.insert(path[..at].to_owned(), MemoryNode::Folder),
+                Ok(_) | Err(_) => return Err(missing_file_error(&path[..at])),
             }
         }
         Ok(())
     }
 
-    fn inside(&self, path: &str) -> Vec<String> {
+    fn paths_below(&self, path: &str) -> Vec<String> {
         let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
         self.nodes.keys().filter(|name| name.starts_with(&folder)).cloned().collect()
     }
 }
 
-impl Files for Memory {
+impl Files for MemoryFiles {
     async fn read(&self, _: &Reporter, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
         let path = path_below(&read.path)?;
-        let Node::File { bytes, .. } = self.0.lock().find(&path)? else {
+        let MemoryNode::File { bytes, .. } = self.0.lock().find_node(&path)? else {
             return Err(Error::new(ErrorKind::InvalidArguments, format!("`{path}` is a folder")));
         };
         let start = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -122,7 +124,7 @@ impl Files for Memory {
     async fn write(&self, _: &Reporter, write: FileWrite, bytes: Vec<u8>) -> Result<FileFacts> {
         let (path, tree) = (path_below(&write.path)?, &mut *self.0.lock());
         tree.make_parents(&path, write.parents)?;
-        let before = tree.facts(&path).ok();
+        let before = tree.file_facts(&path).ok();
         let conflict = |text: &str| Error::new(ErrorKind::Conflict, format!("`{path}` {text}"));
         if write.mode == WriteMode::CreateNew && before.is_some() {
             return Err(conflict("is there already"));
@@ -131,27 +133,29 @@ impl Files for Memory {
         if write.expected.is_some() && write.expected != version {
             return Err(conflict("is another"));
         }
-        let old = match (write.mode, tree.find(&path)) {
-            (WriteMode::Append, Ok(Node::File { bytes, .. })) => bytes,
+        let old = match (write.mode, tree.find_node(&path)) {
+            (WriteMode::Append, Ok(MemoryNode::File { bytes, .. })) => bytes,
             _ => Vec::new(),
         };
         tree.written += 1;
-        let node = Node::File { bytes: [old, bytes].concat(), version: tree.written };
+        let node = MemoryNode::File { bytes: [old, bytes].concat(), version: tree.written };
         tree.nodes.insert(path.clone(), node);
-        tree.facts(&path)
+        tree.file_facts(&path)
     }
 
     async fn stat(&self, _: &Reporter, path: FilePath) -> Result<FileFacts> {
-        self.0.lock().facts(&path_below(&path.path)?)
+        self.0.lock().file_facts(&path_below(&path.path)?)
     }
 
     async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
         let (path, tree) = (path_below(&list.path)?, &*self.0.lock());
-        let Node::Folder = tree.find(&path)? else { return Err(missing(&path)) };
+        let MemoryNode::Folder = tree.find_node(&path)? else {
+            return Err(missing_file_error(&path));
+        };
         let start = if path.is_empty() { 0 } else { path.len() + 1 };
-        let names = tree.inside(&path).into_iter().filter(|name| !name[start..].contains('/'));
+        let names = tree.paths_below(&path).into_iter().filter(|name| !name[start..].contains('/'));
         let entry = |name: String| {
-            let facts = tree.facts(&name)?;
+            let facts = tree.file_facts(&name)?;
             let (name, kind, size) = (name[start..].to_owned(), facts.kind, facts.size);
             Ok(FolderEntry { name, kind, size, ..FolderEntry::default() })
         };
@@ -164,8 +168,8 @@ impl Files for Memory {
 
     async fn delete(&self, _: &Reporter, delete: FileDelete) -> Result<()> {
         let (path, tree) = (path_below(&delete.path)?, &mut *self.0.lock());
-        tree.find(&path)?;
-        for name in tree.inside(&path) {
+        tree.find_node(&path)?;
+        for name in tree.paths_below(&path) {
             tree.nodes.remove(&name);
         }
         tree.nodes.remove(&path);
@@ -175,19 +179,19 @@ impl Files for Memory {
     async fn make_folder(&self, _: &Reporter, make: FolderMake) -> Result<()> {
         let (path, tree) = (path_below(&make.path)?, &mut *self.0.lock());
         tree.make_parents(&path, make.parents)?;
-        tree.nodes.insert(path, Node::Folder);
+        tree.nodes.insert(path, MemoryNode::Folder);
         Ok(())
     }
 }
 
 /// An environment that forgets everything.
-struct Forgetful {
-    files: Memory,
+struct MemoryEnvironment {
+    files: MemoryFiles,
 }
 
-impl ExecutionEnvironment for Forgetful {
+impl ExecutionEnvironment for MemoryEnvironment {
     type State = ();
-    type Files = Memory;
+    type Files = MemoryFiles;
     type Shell = NoShell;
     type Terminals = NoTerminals;
 
@@ -200,7 +204,7 @@ impl ExecutionEnvironment for Forgetful {
     }
 
     async fn setup(_cx: &Cx, _setup: EnvironmentSetup) -> Result<Self> {
-        Ok(Self { files: Memory::default() })
+        Ok(Self { files: MemoryFiles::default() })
     }
 
     async fn facts(&self, _cx: &Cx) -> Result<EnvironmentFacts> {
@@ -213,11 +217,11 @@ impl ExecutionEnvironment for Forgetful {
         })
     }
 
-    fn files(&self) -> Option<&Memory> {
+    fn files(&self) -> Option<&MemoryFiles> {
         Some(&self.files)
     }
 }
 
-export_plugin! { state: (), environment: Forgetful }
+export_plugin! { state: (), environment: MemoryEnvironment }
 
 jaato_plugin_testkit::conformance!(crate: environment);

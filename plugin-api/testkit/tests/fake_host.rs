@@ -19,15 +19,15 @@ use parking_lot::Mutex;
 
 /// The events of all tools.
 #[derive(Default)]
-struct Diary(Mutex<Vec<String>>);
+struct DiaryState(Mutex<Vec<String>>);
 
-impl Diary {
+impl DiaryState {
     fn write(&self, line: impl Into<String>) {
         self.0.lock().push(line.into());
     }
 }
 
-impl State for Diary {
+impl State for DiaryState {
     async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
         let lines = saved.map(serde_json::from_value).transpose();
         let lines = lines.map_err(|error| Error::failed(error.to_string()))?.unwrap_or_default();
@@ -55,13 +55,13 @@ impl State for Diary {
 #[derive(ToolInput)]
 struct Act {
     /// Which.
-    what: What,
+    what: DiaryAction,
 }
 
 #[tool_type]
 #[derive(Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum What {
+enum DiaryAction {
     Sleep,
     Emit,
     Read,
@@ -77,35 +77,35 @@ enum What {
 }
 
 /// Records on which thread it is dropped.
-struct Dropped<'a>(&'a Diary);
+struct DropNote<'a>(&'a DiaryState);
 
-impl Drop for Dropped<'_> {
+impl Drop for DropNote<'_> {
     fn drop(&mut self) {
-        self.0.write(format!("dropped on {}", thread()));
+        self.0.write(format!("dropped on {}", thread_name()));
     }
 }
 
-fn thread() -> String {
+fn thread_name() -> String {
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
 impl Tool for Act {
-    type State = Diary;
+    type State = DiaryState;
 
-    async fn call(self, cx: &Cx<Diary>) -> Result<Output> {
-        let _dropped = Dropped(cx.state());
+    async fn call(self, cx: &Cx<DiaryState>) -> Result<Output> {
+        let _dropped = DropNote(cx.state());
         match self.what {
-            What::Sleep => {
+            DiaryAction::Sleep => {
                 cx.output("sleeping");
                 cx.sleep(Duration::from_secs(3600)).await?;
                 cx.state().write("slept");
                 Ok(Output::text("slept"))
             }
-            What::Emit => {
+            DiaryAction::Emit => {
                 let taken = (0..1000).filter(|number| cx.output(number.to_string())).count();
                 Ok(Output::json(json!(taken)))
             }
-            What::Read => {
+            DiaryAction::Read => {
                 let mut stream = cx.open("moon", &json!({"side": "far"})).await?;
                 let mut pieces = Vec::new();
                 while let Some(piece) = stream.next().await? {
@@ -113,24 +113,24 @@ impl Tool for Act {
                 }
                 Ok(Output::json(json!(pieces)))
             }
-            What::Threads => {
-                let pool = cx.blocking(|_| thread()).await?;
-                Ok(Output::json(json!({ "call": thread(), "pool": pool })))
+            DiaryAction::Threads => {
+                let pool = cx.blocking(|_| thread_name()).await?;
+                Ok(Output::json(json!({ "call": thread_name(), "pool": pool })))
             }
-            What::Config => Ok(Output::json(cx.config().await?)),
-            What::Panic => panic!("no moon"),
-            What::Wait => {
+            DiaryAction::Config => Ok(Output::json(cx.config().await?)),
+            DiaryAction::Panic => panic!("no moon"),
+            DiaryAction::Wait => {
                 let answer: Result<Value> = cx.service("slow", &()).await;
                 cx.state().write(format!("waited: {answer:?}"));
                 Ok(Output::json(answer?))
             }
-            What::Forget => {
+            DiaryAction::Forget => {
                 let host = cx.reporter();
                 cx.blocking(move |_| std::mem::forget(host)).await?;
                 Ok(Output::default())
             }
-            What::Session => Ok(Output::text(cx.session().await?.session_id)),
-            What::Block => {
+            DiaryAction::Session => Ok(Output::text(cx.session().await?.session_id)),
+            DiaryAction::Block => {
                 let waited = cx.blocking(|host| {
                     let facts = host.block_on(host.session())?;
                     host.block_on(host.sleep(Duration::from_secs(60)))?;
@@ -138,8 +138,10 @@ impl Tool for Act {
                 });
                 Ok(Output::text(waited.await??))
             }
-            What::Count => Ok(Output::json(cx.service("count", &json!({ "text": "a" })).await?)),
-            What::Write => {
+            DiaryAction::Count => {
+                Ok(Output::json(cx.service("count", &json!({ "text": "a" })).await?))
+            }
+            DiaryAction::Write => {
                 let written: Value = cx.service_with_bytes("output", &json!({}), b"moon").await?;
                 Ok(Output::json(json!(written["bytes"])))
             }
@@ -148,9 +150,9 @@ impl Tool for Act {
 }
 
 tool!(Act);
-export_plugin! { state: Diary, tools }
+export_plugin! { state: DiaryState, tools }
 
-fn host() -> FakeHost {
+fn diary_host() -> FakeHost {
     FakeHost::new(__jaato::MODULE)
 }
 
@@ -159,53 +161,53 @@ fn call_action(host: &FakeHost, what: &str) -> Result<Value> {
     host.call("act", json!({ "what": what })).map(|output| output.content["result"].clone())
 }
 
-fn lines(host: &FakeHost) -> Value {
+fn diary_lines(host: &FakeHost) -> Value {
     host.instance().unwrap().save().unwrap().unwrap()
 }
 
 #[test]
 fn sleep_advances_the_fake_clock_without_waiting() {
-    let host = host();
+    let host = diary_host();
     assert_eq!(call_action(&host, "sleep").unwrap(), "slept");
     assert!(host.elapsed() >= Duration::from_secs(3600));
 }
 
 #[test]
 fn manual_clock_moves_only_when_the_test_advances_it() {
-    let host = host().with_clock(FakeClockMode::Manual);
+    let host = diary_host().with_clock(FakeClockMode::Manual);
     let mut call = host.start("act", json!({ "what": "sleep" })).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::output("sleeping")));
     host.advance(Duration::from_secs(3599)).unwrap();
-    assert_eq!(lines(&host), json!([]), "a second is missing");
+    assert_eq!(diary_lines(&host), json!([]), "a second is missing");
     host.advance(Duration::from_secs(1)).unwrap();
     assert_eq!(call.wait().result.unwrap(), Output::text("slept"));
 }
 
 #[test]
 fn cancelled_call_is_dropped_on_the_executor_and_never_resumes() {
-    let host = host().with_clock(FakeClockMode::Manual);
+    let host = diary_host().with_clock(FakeClockMode::Manual);
     let call = host.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
     let finished = call.cancel();
     assert_eq!(finished.result.unwrap_err(), Error::cancelled());
     assert_eq!(finished.deltas, [Delta::output("sleeping")]);
     host.advance(Duration::from_secs(7200)).unwrap();
-    assert_eq!(lines(&host), json!([format!("dropped on {EXECUTOR_THREAD}")]));
+    assert_eq!(diary_lines(&host), json!([format!("dropped on {EXECUTOR_THREAD}")]));
 }
 
 #[test]
 fn call_to_a_service_that_never_answers_can_be_cancelled() {
-    let host = host().with_service("slow", |_| Ok(FakeServiceReply::Never));
+    let host = diary_host().with_service("slow", |_| Ok(FakeServiceReply::Never));
     let call = host.start("act", json!({ "what": "wait" })).unwrap();
     let finished = call.cancel();
     assert_eq!(finished.result.unwrap_err().kind, ErrorKind::Cancelled);
-    let lines = lines(&host).to_string();
+    let lines = diary_lines(&host).to_string();
     assert!(!lines.contains("waited"), "{lines}");
 }
 
 #[test]
 fn all_deltas_emitted_before_the_answer_are_kept() {
-    let host = host();
+    let host = diary_host();
     let finished = host.start("act", json!({ "what": "emit" })).unwrap().wait();
     assert_eq!(finished.result.unwrap(), Output::json(json!(1000)));
     let expected = (0..1000).map(|number| Delta::output(number.to_string()));
@@ -214,7 +216,7 @@ fn all_deltas_emitted_before_the_answer_are_kept() {
 
 #[test]
 fn stream_is_read_in_the_chunks_that_the_test_sets() {
-    let host = host().with_service("moon", |request| {
+    let host = diary_host().with_service("moon", |request| {
         assert_eq!(request.json, json!({ "side": "far" }));
         Ok(FakeServiceReply::Stream(FakeStream::from_pieces([
             "a".to_owned(),
@@ -230,7 +232,8 @@ fn stream_is_read_in_the_chunks_that_the_test_sets() {
 fn stream_waits_for_later_data_and_reports_a_failure() {
     let stream = FakeStream::open();
     let fed = stream.clone();
-    let host = host().with_service("moon", move |_| Ok(FakeServiceReply::Stream(stream.clone())));
+    let host =
+        diary_host().with_service("moon", move |_| Ok(FakeServiceReply::Stream(stream.clone())));
     let call = host.start("act", json!({ "what": "read" })).unwrap();
     call.settle().unwrap();
     fed.push("a");
@@ -241,12 +244,12 @@ fn stream_waits_for_later_data_and_reports_a_failure() {
 #[test]
 fn blocking_work_may_wait_for_services() {
     let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
-    assert_eq!(call_action(&host().with_session(facts), "block").unwrap(), "s1");
+    assert_eq!(call_action(&diary_host().with_session(facts), "block").unwrap(), "s1");
 }
 
 #[test]
 fn blocking_work_has_a_thread_of_its_own() {
-    let host = host();
+    let host = diary_host();
     let output = host.call("act", json!({ "what": "threads" })).unwrap();
     assert_eq!(output.content["call"], EXECUTOR_THREAD);
     assert_eq!(output.content["pool"], POOL_THREAD);
@@ -255,7 +258,7 @@ fn blocking_work_has_a_thread_of_its_own() {
 #[test]
 fn config_and_session_services_answer_with_the_tests_values() {
     let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
-    let host = host().with_config(json!({ "result": 7 })).with_session(facts);
+    let host = diary_host().with_config(json!({ "result": 7 })).with_session(facts);
     assert_eq!(call_action(&host, "config").unwrap(), 7);
     assert_eq!(call_action(&host, "session").unwrap(), "s1");
     let finished = host.start("act", json!({ "what": "write" })).unwrap().wait();
@@ -270,20 +273,20 @@ fn config_and_session_services_answer_with_the_tests_values() {
 #[test]
 fn delayed_service_reply_advances_the_clock() {
     let late = FakeServiceReply::Later(5000, Box::new(FakeServiceReply::Json(json!(9))));
-    let host = host().with_service("slow", move |_| Ok(late.clone()));
+    let host = diary_host().with_service("slow", move |_| Ok(late.clone()));
     assert_eq!(call_action(&host, "wait").unwrap(), 9);
     assert_eq!(host.elapsed(), Duration::from_secs(5));
 }
 
 #[test]
 fn panic_in_a_fake_service_is_a_host_bug() {
-    let host = host().with_service("slow", |_| panic!("a bug of the host"));
+    let host = diary_host().with_service("slow", |_| panic!("a bug of the host"));
     assert_eq!(call_action(&host, "wait").unwrap_err().kind, ErrorKind::HostBug);
 }
 
 #[test]
 fn plugin_panic_is_an_error_and_is_logged() {
-    let host = host();
+    let host = diary_host();
     let error = call_action(&host, "panic").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PluginPanicked);
     assert!(error.message.ends_with("no moon"), "{error}");
@@ -292,17 +295,17 @@ fn plugin_panic_is_an_error_and_is_logged() {
 
 #[test]
 fn arguments_are_checked_before_the_plugin_sees_them() {
-    let host = host();
+    let host = diary_host();
     let error = host.call("act", json!({ "what": "dance" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);
     assert!(error.message.contains("`act`") && error.message.contains("/what"), "{error}");
     assert_eq!(host.call("dance", json!({})).unwrap_err().kind, ErrorKind::UnknownTool);
-    assert_eq!(lines(&host), json!([]), "the plugin was not called");
+    assert_eq!(diary_lines(&host), json!([]), "the plugin was not called");
 }
 
 #[test]
 fn instance_starts_with_the_saved_state_of_the_last_one() {
-    let host = host();
+    let host = diary_host();
     let first = host.create(None).unwrap();
     first.command("note", json!("moon")).unwrap();
     let saved = first.close().unwrap();
@@ -315,7 +318,7 @@ fn instance_starts_with_the_saved_state_of_the_last_one() {
 
 #[test]
 fn close_releases_everything_except_leaked_contexts() {
-    let host = host().with_clock(FakeClockMode::Manual);
+    let host = diary_host().with_clock(FakeClockMode::Manual);
     let instance = host.create(None).unwrap();
     let call = instance.start("act", json!({ "what": "sleep" })).unwrap();
     call.settle().unwrap();
@@ -334,7 +337,7 @@ fn close_releases_everything_except_leaked_contexts() {
 
 #[test]
 fn background_work_runs_until_the_close() {
-    let host = host().with_clock(FakeClockMode::Manual);
+    let host = diary_host().with_clock(FakeClockMode::Manual);
     let instance = host.create(None).unwrap();
     for _ in 0..3 {
         host.advance(Duration::from_secs(60)).unwrap();
@@ -345,17 +348,17 @@ fn background_work_runs_until_the_close() {
 }
 
 /// The fake host as a host under test.
-struct UnderTest<'a>(&'a FakeHost);
+struct FakeHostUnderTest<'a>(&'a FakeHost);
 
-impl HostUnderTest for UnderTest<'_> {
+impl HostUnderTest for FakeHostUnderTest<'_> {
     fn start(&self, body: CallBody) -> Box<dyn CallUnderTest> {
-        Box::new(CallOfFake(self.0.start_body(body)))
+        Box::new(FakeHostCall(self.0.start_body(body)))
     }
 }
 
-struct CallOfFake(FakeRunningCall<Vec<u8>>);
+struct FakeHostCall(FakeRunningCall<Vec<u8>>);
 
-impl CallUnderTest for CallOfFake {
+impl CallUnderTest for FakeHostCall {
     fn cancel(self: Box<Self>) {
         self.0.cancel();
     }
@@ -367,11 +370,11 @@ impl CallUnderTest for CallOfFake {
 }
 
 /// Runs checks of a host, each on a fresh one that holds nothing afterwards.
-fn passes(checks: &[(&str, HostCheck)], host: impl Fn() -> FakeHost) {
+fn assert_checks_pass(checks: &[(&str, HostCheck)], host: impl Fn() -> FakeHost) {
     for (name, check) in checks {
         eprintln!("{name}");
         let host = host();
-        check(&UnderTest(&host));
+        check(&FakeHostUnderTest(&host));
         host.settle().unwrap();
         assert_eq!(host.live(), LiveObjectCounts::default(), "{name}");
     }
@@ -379,21 +382,23 @@ fn passes(checks: &[(&str, HostCheck)], host: impl Fn() -> FakeHost) {
 
 #[test]
 fn fake_host_passes_the_blob_checks() {
-    passes(BLOB_CHECKS, || host().with_clock(FakeClockMode::Manual));
+    assert_checks_pass(BLOB_CHECKS, || diary_host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
 fn fake_host_passes_the_store_checks() {
-    passes(STORE_CHECKS, || host().with_clock(FakeClockMode::Manual));
+    assert_checks_pass(STORE_CHECKS, || diary_host().with_clock(FakeClockMode::Manual));
 }
 
 #[test]
 fn fake_host_passes_the_secret_checks() {
-    passes(SECRET_CHECKS, || host().with_clock(FakeClockMode::Manual).with_all_grants());
+    assert_checks_pass(SECRET_CHECKS, || {
+        diary_host().with_clock(FakeClockMode::Manual).with_all_grants()
+    });
 }
 
 #[test]
 #[cfg(unix)]
 fn fake_host_passes_the_process_checks() {
-    passes(PROCESS_CHECKS, || host().with_clock(FakeClockMode::Real));
+    assert_checks_pass(PROCESS_CHECKS, || diary_host().with_clock(FakeClockMode::Real));
 }

@@ -10,9 +10,9 @@ use jaato_plugin_sdk::serde;
 use jaato_plugin_testkit::FakeHost;
 
 /// How often the moon was looked at.
-struct Moon(AtomicU32);
+struct MoonState(AtomicU32);
 
-impl State for Moon {
+impl State for MoonState {
     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
         Ok(Self(AtomicU32::new(0)))
     }
@@ -30,11 +30,11 @@ enum Side {
     Far,
 }
 
-fn in_a_day() -> u32 {
+fn default_days() -> u32 {
     1
 }
 
-fn seen(moon: &Moon, side: Side, days: u32, note: Option<String>) -> Output {
+fn moon_output(moon: &MoonState, side: Side, days: u32, note: Option<String>) -> Output {
     let times = moon.0.fetch_add(1, SeqCst) + 1;
     Output::json(json!({ "side": side, "days": days, "note": note, "times": times }))
 }
@@ -66,7 +66,7 @@ mod by_struct {
         /// Days from today.
         ///
         /// At most a month.
-        #[serde(default = "in_a_day")]
+        #[serde(default = "default_days")]
         #[schemars(range(max = 31))]
         days: u32,
         /// What to remember.
@@ -76,11 +76,11 @@ mod by_struct {
     }
 
     impl Tool for MoonPhase {
-        type State = Moon;
+        type State = MoonState;
 
-        async fn call(self, cx: &Cx<Moon>) -> Result<Output> {
+        async fn call(self, cx: &Cx<MoonState>) -> Result<Output> {
             drop(self.r#type);
-            Ok(seen(cx.state(), self.side, self.days, self.note))
+            Ok(moon_output(cx.state(), self.side, self.days, self.note))
         }
     }
 }
@@ -103,7 +103,7 @@ mod by_function {
         example("and the far side?", side = "far", r#type = ["full"])
     )]
     async fn moon_phase(
-        cx: &Cx<Moon>,
+        cx: &Cx<MoonState>,
         /// Side to look at.
         #[serde(default)]
         #[schemars(default)]
@@ -111,7 +111,7 @@ mod by_function {
         /// Days from today.
         ///
         /// At most a month.
-        #[serde(default = "in_a_day")]
+        #[serde(default = "default_days")]
         #[schemars(range(max = 31))]
         days: u32,
         /// What to remember.
@@ -121,20 +121,20 @@ mod by_function {
         r#type: Option<Vec<String>>,
     ) -> Result<Output> {
         let note = note.take();
-        Ok(seen(cx.state(), side, days, note))
+        Ok(moon_output(cx.state(), side, days, note))
     }
 }
 
 /// Waits for the tide, where it may block.
 #[tool_fn(name = "wait_for_tide", read_only, example("wait"))]
-fn tide(state: &Moon, host: &Reporter) -> Result<Output> {
+fn tide(state: &MoonState, host: &Reporter) -> Result<Output> {
     match host.is_cancelled() {
         true => Err(Error::cancelled()),
         false => Ok(Output::json(json!({ "times": state.0.load(SeqCst) }))),
     }
 }
 
-fn places() -> Value {
+fn places_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -155,8 +155,12 @@ enum Place {
 }
 
 /// Tells where a place is.
-#[tool_fn(read_only, schema = places(), example("where is Copernicus?", place = "Copernicus"))]
-async fn place_on_moon(_: &Cx<Moon>, place: Place, unit: Option<String>) -> Result<Output> {
+#[tool_fn(
+    read_only,
+    schema = places_schema(),
+    example("where is Copernicus?", place = "Copernicus")
+)]
+async fn place_on_moon(_: &Cx<MoonState>, place: Place, unit: Option<String>) -> Result<Output> {
     let place = match place {
         Place::Named(name) => json!({ "name": name }),
         Place::At(degrees) => json!({ "degrees": degrees }),
@@ -166,18 +170,18 @@ async fn place_on_moon(_: &Cx<Moon>, place: Place, unit: Option<String>) -> Resu
 
 /// Says hello.
 #[tool_fn]
-pub(crate) async fn greet(_: &Cx<Moon>) -> Result<Output> {
+pub(crate) async fn greet(_: &Cx<MoonState>) -> Result<Output> {
     Ok(Output::text("hello"))
 }
 
 /// Is not there.
 #[tool_fn]
 #[cfg(any())]
-async fn left_out(_: &Cx<Moon>) -> Result<Output> {
+async fn left_out(_: &Cx<MoonState>) -> Result<Output> {
     Ok(Output::text("never"))
 }
 
-export_plugin! { state: Moon, tools }
+export_plugin! { state: MoonState, tools }
 
 fn describe_tools() -> Vec<ToolSpec> {
     FakeHost::new(__jaato::MODULE).describe().unwrap().tools
@@ -211,7 +215,7 @@ fn literal_schema_stays_unchanged_and_argument_types_are_enforced() {
     #[tool(
         name = "place_on_moon",
         read_only,
-        schema = places(),
+        schema = places_schema(),
         example("where is Copernicus?", place = "Copernicus")
     )]
     struct PlaceOnMoon {
@@ -220,7 +224,7 @@ fn literal_schema_stays_unchanged_and_argument_types_are_enforced() {
         unit: Option<String>,
     }
     let spec = &describe_tools()[2];
-    assert_eq!(spec.parameters.to_string(), places().to_string());
+    assert_eq!(spec.parameters.to_string(), places_schema().to_string());
     assert_eq!(json!(spec), json!(PlaceOnMoon::spec()));
     let parsed = PlaceOnMoon::parse(br#"{"place":45.5}"#).unwrap();
     assert!(matches!(parsed, PlaceOnMoon { place: Place::At(45.5), unit: None }));

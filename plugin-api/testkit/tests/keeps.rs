@@ -11,7 +11,7 @@ use jaato_types::resources::{RESOURCE, ResourceAction, ResourceRequest, Resource
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-fn host() -> FakeHost {
+fn keeps_host() -> FakeHost {
     FakeHost::new(__jaato::MODULE).with_service(SET, |_| Ok(FakeServiceReply::Json(json!({}))))
 }
 
@@ -21,24 +21,24 @@ fn ask_resource(instance: &FakeInstance, request: ResourceRequest) -> Result<Val
     Ok(Frame::read(&answer).unwrap())
 }
 
-fn to(action: ResourceAction, number: u64) -> ResourceRequest {
+fn resource_request(action: ResourceAction, number: u64) -> ResourceRequest {
     ResourceRequest::new(action, "a", number)
 }
 
 #[test]
 fn registered_resource_is_called_and_closed_by_its_number() {
-    let host = host();
+    let host = keeps_host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a" })).unwrap();
     let asked = host.service_requests();
     let set: ResourceSet = asked.iter().find(|it| it.operation == SET).unwrap().read().unwrap();
     assert_eq!((set.number, set.kind.as_deref()), (1, Some("counter")));
-    let mut count = to(ResourceAction::Call, 1);
+    let mut count = resource_request(ResourceAction::Call, 1);
     count.operation = "count".to_owned();
     assert_eq!(ask_resource(instance, count.clone()), Ok(json!(2)));
-    assert_eq!(ask_resource(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+    assert_eq!(ask_resource(instance, resource_request(ResourceAction::Close, 1)), Ok(Value::Null));
     assert_eq!(
-        ask_resource(instance, to(ResourceAction::Close, 1)),
+        ask_resource(instance, resource_request(ResourceAction::Close, 1)),
         Ok(Value::Null),
         "there is none"
     );
@@ -47,7 +47,7 @@ fn registered_resource_is_called_and_closed_by_its_number() {
 
 #[test]
 fn resource_waiting_for_itself_times_out_and_is_dropped() {
-    let host = host();
+    let host = keeps_host();
     let instance = host.instance().unwrap();
     let make = |manner: &str| json!({ "name": "a", "once": true, "manner": manner });
     let failed = instance.call("keep_counter", make("itself")).unwrap_err();
@@ -68,21 +68,21 @@ fn resource_that_the_host_refuses_is_not_kept() {
 
 #[test]
 fn panic_in_close_is_reported_and_removes_the_resource() {
-    let host = host();
+    let host = keeps_host();
     let instance = host.instance().unwrap();
     instance.call("keep_counter", json!({ "name": "a", "manner": "panics" })).unwrap();
-    let failed = ask_resource(instance, to(ResourceAction::Close, 1)).unwrap_err();
+    let failed = ask_resource(instance, resource_request(ResourceAction::Close, 1)).unwrap_err();
     assert_eq!(failed.kind, ErrorKind::PluginPanicked);
-    assert_eq!(ask_resource(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+    assert_eq!(ask_resource(instance, resource_request(ResourceAction::Close, 1)), Ok(Value::Null));
 }
 
 #[test]
 fn factory_creates_the_resource_that_it_describes() {
-    let host = host();
+    let host = keeps_host();
     let described = &host.description().unwrap().resources;
     assert_eq!(described[0].name, "made");
     let instance = host.instance().unwrap();
-    let create = to(ResourceAction::Create, 0);
+    let create = resource_request(ResourceAction::Create, 0);
     let made: ResourceSet =
         serde_json::from_value(ask_resource(instance, create).unwrap()).unwrap();
     assert_eq!((made.name.as_str(), made.number), ("a", 1));
@@ -94,7 +94,7 @@ fn factory_creates_the_resource_that_it_describes() {
 
 #[test]
 fn plugin_finds_its_own_resource_and_creates_it_only_once() {
-    let host = host();
+    let host = keeps_host();
     let instance = host.instance().unwrap();
     let once = || instance.call("keep_counter", json!({ "name": "a", "once": true })).unwrap();
     assert_eq!(once().content["count"], 1);

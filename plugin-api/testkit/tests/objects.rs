@@ -101,7 +101,7 @@ fn objects_are_shared_between_tools_and_visible_to_tests() {
     assert_eq!(again.content["before"], "Json(String(\"frog\"))");
     let objects = host.objects().get_objects("find", None).unwrap();
     assert_eq!((objects.len(), &objects[1]["_REF_ID"]), (2, &json!("find_2")));
-    assert_eq!(host.objects().hidden()["last"], HiddenValue::Json(json!("toad")));
+    assert_eq!(host.objects().hidden_values()["last"], HiddenValue::Json(json!("toad")));
     let forgotten = host.call("forget", json!({})).unwrap().content;
     assert_eq!((&forgotten["changed"], &forgotten["is_empty"]), (&json!(1), &json!(true)));
     assert_eq!(forgotten["why"], "no item of `find` has `no` = null in its metadata");
@@ -123,5 +123,5 @@ fn tool_can_list_and_clear_all_objects() {
         "left": [],
     });
     assert_eq!(Value::Object(told), expected);
-    assert!(host.objects().is_empty(None) && host.objects().hidden().is_empty());
+    assert!(host.objects().is_empty(None) && host.objects().hidden_values().is_empty());
 }

@@ -29,14 +29,14 @@ fn play_script(script: &Value) -> (FakeHost, tempfile::TempDir) {
     (host.with_config(json!({ "script": path })), folder)
 }
 
-fn request(prompt: &str) -> CompletionRequest {
+fn completion_request(prompt: &str) -> CompletionRequest {
     let mut request = CompletionRequest::new("test", vec![Message::user(prompt)]);
     request.system = "Be brief.".into();
     request
 }
 
 fn complete_prompt(host: &FakeHost, prompt: &str) -> FinishedCall<Completion> {
-    host.complete(&request(prompt))
+    host.complete(&completion_request(prompt))
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn unexpected_request_fails_with_all_reasons() {
 fn hang_step_ends_only_when_cancelled() {
     let (host, _folder) =
         play_script(&json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] }));
-    let mut call = host.instance().unwrap().start_complete(&request("and?")).unwrap();
+    let mut call = host.instance().unwrap().start_complete(&completion_request("and?")).unwrap();
     assert_eq!(call.next_delta().unwrap(), Some(Delta::text("so")));
     assert_eq!(call.cancel().result.unwrap_err().kind, ErrorKind::Cancelled);
 }
@@ -102,10 +102,10 @@ fn the_place_in_the_script_is_saved() {
         { "steps": [{ "text": "one" }] }, { "steps": [{ "text": "two" }] },
     ]}));
     let first = host.create(None).unwrap();
-    assert_eq!(first.complete(&request("")).text(), "one");
+    assert_eq!(first.complete(&completion_request("")).text(), "one");
     let saved = first.close().unwrap();
     let second = host.create(saved.as_ref()).unwrap();
-    assert_eq!(second.complete(&request("")).text(), "two");
+    assert_eq!(second.complete(&completion_request("")).text(), "two");
 }
 
 #[test]

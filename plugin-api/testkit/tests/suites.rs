@@ -9,9 +9,9 @@ use jaato_plugin_sdk::types::CommandSpec;
 use parking_lot::Mutex;
 
 /// The notes of the tools.
-struct Shelf(Mutex<Vec<String>>);
+struct ShelfState(Mutex<Vec<String>>);
 
-impl State for Shelf {
+impl State for ShelfState {
     async fn create(_home: &Home, saved: Option<Value>) -> Result<Self> {
         let notes = match saved {
             None => Vec::new(),
@@ -57,9 +57,9 @@ struct KeepNote {
 }
 
 impl Tool for KeepNote {
-    type State = Shelf;
+    type State = ShelfState;
 
-    async fn call(self, cx: &Cx<Shelf>) -> Result<Output> {
+    async fn call(self, cx: &Cx<ShelfState>) -> Result<Output> {
         let times = usize::from(self.times.unwrap_or(1).min(9));
         cx.state().0.lock().extend(std::iter::repeat_n(self.text, times));
         Ok(Output::default())
@@ -78,9 +78,9 @@ struct ListNotes {
 }
 
 impl Tool for ListNotes {
-    type State = Shelf;
+    type State = ShelfState;
 
-    async fn call(self, cx: &Cx<Shelf>) -> Result<Output> {
+    async fn call(self, cx: &Cx<ShelfState>) -> Result<Output> {
         cx.sleep(Duration::from_secs(self.wait_s.into())).await?;
         Ok(Output::json(json!(*cx.state().0.lock())))
     }
@@ -94,19 +94,19 @@ tool!(ListNotes);
 struct CountNotes;
 
 impl SyncTool for CountNotes {
-    type State = Shelf;
+    type State = ShelfState;
 
-    fn call(self, state: &Shelf, _host: &Reporter) -> Result<Output> {
+    fn call(self, state: &ShelfState, _host: &Reporter) -> Result<Output> {
         Ok(Output::json(json!(state.0.lock().len())))
     }
 }
 
 sync_tool!(CountNotes);
 
-struct Parrot;
+struct ParrotProvider;
 
-impl Provider for Parrot {
-    type State = Shelf;
+impl Provider for ParrotProvider {
+    type State = ShelfState;
 
     fn spec() -> ProviderSpec {
         ProviderSpec {
@@ -124,7 +124,7 @@ impl Provider for Parrot {
         }
     }
 
-    async fn complete(cx: &Cx<Shelf>, request: CompletionRequest) -> Result<Completion> {
+    async fn complete(cx: &Cx<ShelfState>, request: CompletionRequest) -> Result<Completion> {
         let text = request.messages.last().map(Message::text).unwrap_or_default();
         for word in text.split_inclusive(' ') {
             cx.sleep(Duration::from_millis(10)).await?;
@@ -134,12 +134,12 @@ impl Provider for Parrot {
     }
 }
 
-struct Oldest;
+struct OldestTurnGc;
 
-impl Gc for Oldest {
-    type State = Shelf;
+impl Gc for OldestTurnGc {
+    type State = ShelfState;
 
-    async fn plan(_cx: &Cx<Shelf>, request: GcRequest) -> Result<GcPlan> {
+    async fn plan(_cx: &Cx<ShelfState>, request: GcRequest) -> Result<GcPlan> {
         let prompts = request.messages.iter().enumerate();
         let mut prompts =
             prompts.filter(|(_, message)| message.role == Role::User).map(|(at, _)| at);
@@ -148,6 +148,6 @@ impl Gc for Oldest {
     }
 }
 
-export_plugin! { state: Shelf, tools, provider: Parrot, gc: Oldest }
+export_plugin! { state: ShelfState, tools, provider: ParrotProvider, gc: OldestTurnGc }
 
 jaato_plugin_testkit::conformance!(crate: tool, provider, gc; |suite| suite.with_all_examples());

@@ -13,7 +13,7 @@ use wants::__jaato;
 
 jaato_plugin_testkit::conformance!(crate::wants: tool);
 
-fn host() -> FakeHost {
+fn wants_host() -> FakeHost {
     FakeHost::new(__jaato::MODULE).with_clock(FakeClockMode::Real)
 }
 
@@ -24,7 +24,7 @@ fn ask_service(host: &FakeHost, operation: &str, request: &Value, bytes: &str) -
 
 #[test]
 fn stored_value_is_visible_to_the_next_instance() {
-    let host = host();
+    let host = wants_host();
     ask_service(&host, "store.set", &json!({ "key": "k" }), "full").unwrap();
     let next = host.create(None).unwrap();
     let arguments = json!({ "operation": "store.get", "request": { "key": "k" }, "at_home": true });
@@ -33,7 +33,7 @@ fn stored_value_is_visible_to_the_next_instance() {
 
 #[test]
 fn grant_can_be_denied_given_and_revoked() {
-    let host = host().with_denied("secret");
+    let host = wants_host().with_denied("secret");
     let set = || ask_service(&host, "secret.set", &json!({ "name": "token" }), "moonlight");
     let denied = set().unwrap_err();
     assert_eq!(denied.kind, ErrorKind::PermissionDenied);
@@ -50,7 +50,7 @@ fn grant_can_be_denied_given_and_revoked() {
 
 #[test]
 fn helper_process_is_reused_by_later_calls() {
-    let host = host();
+    let host = wants_host();
     for line in ["one", "two"] {
         let output = host.call("use_helper", json!({ "line": line })).unwrap();
         assert_eq!(output.content["repeated"], format!("{line}\n"));
@@ -60,6 +60,6 @@ fn helper_process_is_reused_by_later_calls() {
 
 #[test]
 fn tokens_are_estimated() {
-    let counted = ask_service(&host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
+    let counted = ask_service(&wants_host(), "count", &json!({ "text": "moonlight" }), "").unwrap();
     assert_eq!(counted.content["answer"], json!({ "tokens": 3, "is_estimate": true }));
 }

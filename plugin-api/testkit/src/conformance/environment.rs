@@ -27,27 +27,27 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, ExampleSelection, clear_error, ensure, error_in, fuzz,
-    left_behind,
+    ConformanceSuite, ConformanceVerdict, ExampleSelection, check_error_text, check_nothing_left,
+    ensure, fuzz, prefix_error,
 };
 use crate::{FakeHost, FakeInstance};
 
 pub use commands::{
-    a_command_is_ended, a_deadline_ends_a_command, commands_run, host_commands_are_prepared,
-    its_own_deadline_holds,
+    a_deadline_ends_a_command, commands_run, environment_deadline_is_kept,
+    host_commands_are_prepared, running_command_can_be_ended,
 };
 pub use files::{
-    edits_are_made_whole_or_not_at_all, files_are_copied_and_moved, files_come_and_go_in_pieces,
-    texts_are_read_in_ranges, trees_are_gone_through,
+    edits_are_atomic, files_are_copied_and_moved, files_are_streamed_in_pieces,
+    folder_trees_are_walked, texts_are_read_in_ranges,
 };
 pub use limits::{
-    denied_files_are_out_of_reach, file_changed_after_its_check_is_refused,
-    protected_files_are_not_changed, searches_leave_out_what_is_denied,
+    denied_files_are_unreachable, file_changed_after_its_check_is_refused,
+    protected_files_are_not_changed, searches_skip_denied_files,
 };
 pub use searches::{files_are_found_with_their_facts, texts_are_searched};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
-    processes_left_by_a_terminal_are_ended, terminals_have_a_size_and_take_what_is_typed,
+    processes_left_by_a_terminal_are_ended, terminals_have_size_and_input,
     terminals_signal_their_foreground,
 };
 
@@ -65,8 +65,9 @@ impl<'a> PreparedEnvironment<'a> {
         suite: &ConformanceSuite,
         host: &'a FakeHost,
     ) -> std::result::Result<Option<Self>, String> {
-        let instance = host.instance().map_err(error_in("an instance"))?;
-        let folder = host.shared_state().services.folder().map_err(error_in("a folder"))?;
+        let instance = host.instance().map_err(prefix_error("an instance"))?;
+        let folder =
+            host.shared_state().services.temporary_folder().map_err(prefix_error("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
         let id = format!("conformance-{}", std::process::id());
         let mut setup = EnvironmentSetup::default();
@@ -77,9 +78,9 @@ impl<'a> PreparedEnvironment<'a> {
             Err(error)
                 if suite.examples == ExampleSelection::Harmless && lacks.contains(&error.kind) =>
             {
-                clear_error("its setup", &error).map(|()| None)
+                check_error_text("its setup", &error).map(|()| None)
             }
-            Err(error) => Err(error_in("its setup")(error)),
+            Err(error) => Err(prefix_error("its setup")(error)),
         }
     }
 
@@ -88,14 +89,14 @@ impl<'a> PreparedEnvironment<'a> {
     }
 
     /// Returns true if the environment has the operation.
-    fn has(&self, operation: &str, request: Value) -> bool {
+    fn has_operation(&self, operation: &str, request: Value) -> bool {
         let asked: Result<Value> = self.ask_environment(operation, request);
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
     }
 
     fn shut_down(self, host: &FakeHost) -> ConformanceVerdict {
         let down: Result<Value> = self.ask_environment(TEARDOWN, Value::Null);
-        down.map_err(error_in("its teardown"))?;
+        down.map_err(prefix_error("its teardown"))?;
         let gone: Result<Value> = self.ask_environment(DESCRIBE, Value::Null);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
         ensure(is_gone, || "it answers after its teardown".into())?;
@@ -104,7 +105,7 @@ impl<'a> PreparedEnvironment<'a> {
                 format!("`{folder}` still exists after the teardown")
             })?;
         }
-        host.settle().map_err(error_in("after its teardown"))
+        host.settle().map_err(prefix_error("after its teardown"))
     }
 }
 
@@ -122,11 +123,11 @@ fn ask_with_bytes<T: DeserializeOwned>(
     request: &impl Serialize,
     bytes: &[u8],
 ) -> Result<T> {
-    let answer = frame_of(instance, operation, request, bytes)?;
+    let answer = call_environment(instance, operation, request, bytes)?;
     Frame::read(&answer).map_err(frame_error)
 }
 
-fn frame_of(
+fn call_environment(
     instance: &FakeInstance,
     operation: &str,
     request: &impl Serialize,
@@ -141,8 +142,8 @@ fn frame_error(error: jaato_types::FrameError) -> Error {
 }
 
 /// The description names the environment, and its facts are consistent.
-pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let description = host.description().map_err(error_in("description"))?;
+pub fn environment_name_is_valid(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let description = host.description().map_err(prefix_error("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
@@ -150,7 +151,7 @@ pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> Co
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts =
-        ready.ask_environment(DESCRIBE, Value::Null).map_err(error_in("its facts"))?;
+        ready.ask_environment(DESCRIBE, Value::Null).map_err(prefix_error("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
         format!("its working directory `{}` is not absolute", facts.working_directory)
@@ -160,11 +161,8 @@ pub fn the_environment_is_named(suite: &ConformanceSuite, host: &FakeHost) -> Co
 
 /// Nothing is answered before the setup, a second setup is refused, and after a teardown the
 /// environment can be set up again.
-pub fn it_is_set_up_once_at_a_time(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+pub fn environment_is_set_up_once(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let early: Result<Value> = ask_environment(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
     ensure(is_refused, || "before its setup it does not answer `unavailable`".into())?;
@@ -180,27 +178,30 @@ pub fn it_is_set_up_once_at_a_time(
 }
 
 /// Files can be written, listed, read and deleted.
-pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn written_files_are_read_back(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
-    if ready.has(STAT, json!({ "path": "nothing" })) {
+    if ready.has_operation(STAT, json!({ "path": "nothing" })) {
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
         ask_with_bytes::<Value>(ready.instance, WRITE, &write, text.as_bytes())
-            .map_err(error_in("writing a file"))?;
+            .map_err(prefix_error("writing a file"))?;
         let facts: FileFacts =
-            ready.ask_environment(STAT, write.clone()).map_err(error_in("a look"))?;
+            ready.ask_environment(STAT, write.clone()).map_err(prefix_error("a look"))?;
         ensure(facts.kind == FileKind::File, || format!("it is {:?}", facts.kind))?;
-        if ready.has(READ_TEXT, write.clone()) {
+        if ready.has_operation(READ_TEXT, write.clone()) {
             let read: FileText =
-                ready.ask_environment(READ_TEXT, write.clone()).map_err(error_in("reading"))?;
+                ready.ask_environment(READ_TEXT, write.clone()).map_err(prefix_error("reading"))?;
             ensure(read.text == text, || format!("{text:?} is read as {:?}", read.text))?;
         }
         let listed: FolderEntries =
-            ready.ask_environment(LIST, json!({ "path": "" })).map_err(error_in("listing"))?;
+            ready.ask_environment(LIST, json!({ "path": "" })).map_err(prefix_error("listing"))?;
         let is_listed = listed.entries.iter().any(|entry| entry.name == "moon.txt");
         ensure(is_listed, || format!("it is not listed: {listed:?}"))?;
-        ready.ask_environment::<Value>(DELETE, write.clone()).map_err(error_in("deleting"))?;
-        ready.refuses(STAT, write, ErrorKind::NotFound)?;
+        ready.ask_environment::<Value>(DELETE, write.clone()).map_err(prefix_error("deleting"))?;
+        ready.check_refused(STAT, write, ErrorKind::NotFound)?;
     }
     ready.shut_down(host)
 }
@@ -208,14 +209,14 @@ pub fn files_are_kept(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceV
 /// Paths outside the allowed folders are refused, with a clear error that names these folders.
 pub fn files_outside_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
-    if ready.has(STAT, json!({ "path": "nothing" })) {
+    if ready.has_operation(STAT, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
             let asked: Result<Value> = ready.ask_environment(STAT, json!({ "path": path }));
             let Err(error) = asked else {
                 return Err(format!("`{path}` is outside the allowed folders but is not refused"));
             };
-            clear_error(path, &error)?;
+            check_error_text(path, &error)?;
             let is_refused = error.kind == ErrorKind::PermissionDenied;
             ensure(is_refused, || format!("`{path}`: {} ({})", error.message, error.kind.name()))?;
             let told = format!("{} {}", error.message, error.hint.unwrap_or_default());
@@ -237,19 +238,21 @@ pub fn programs_outlive_their_call(
     if has_shell(&ready) {
         let started: ProcessStartAnswer =
             ask_environment(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
-                .map_err(error_in("a program"))?;
+                .map_err(prefix_error("a program"))?;
         let named = json!({ "process": started.process });
         let waited: ProcessWaitAnswer =
-            ready.ask_environment(WAIT, named.clone()).map_err(error_in("its exit"))?;
+            ready.ask_environment(WAIT, named.clone()).map_err(prefix_error("its exit"))?;
         ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || {
             "its exit code is wrong or missing".into()
         })?;
-        let frame =
-            frame_of(ready.instance, OUTPUT, &named, &[]).map_err(error_in("its output"))?;
+        let frame = call_environment(ready.instance, OUTPUT, &named, &[])
+            .map_err(prefix_error("its output"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
         ensure((facts.printed, parsed.bytes) == (5, b"moon\n"), || format!("{facts:?}"))?;
-        ready.ask_environment::<Value>(FORGET, named.clone()).map_err(error_in("forgetting it"))?;
+        ready
+            .ask_environment::<Value>(FORGET, named.clone())
+            .map_err(prefix_error("forgetting it"))?;
         let gone: Result<Value> = ready.ask_environment(WAIT, named);
         let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_gone, || "a program still exists after it was removed".into())?;
@@ -258,23 +261,26 @@ pub fn programs_outlive_their_call(
 }
 
 /// A teardown ends everything that is open.
-pub fn a_teardown_ends_what_runs(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn teardown_ends_running_programs(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         for operation in [SPAWN, START] {
             let started: Result<Value> =
                 ask_environment(ready.instance, operation, &Spawn::shell("sleep 300"));
-            started.map_err(error_in("a program"))?;
+            started.map_err(prefix_error("a program"))?;
         }
     }
-    terminals::leave_one(&ready)?;
+    terminals::leave_terminal_open(&ready)?;
     ready.shut_down(host)?;
     drop(host.create(None));
     Ok(())
 }
 
 /// An unknown operation fails with an error that reports it.
-pub fn unknown_operations_of_it_are_named(
+pub fn unknown_environment_operations_are_refused(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
@@ -291,17 +297,17 @@ pub fn unknown_operations_of_it_are_named(
 pub fn bad_frames_are_refused(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;
-    fuzz::refuses_bad_frames("a command", ask)?;
+    fuzz::check_bad_frames_refused("a command", ask)?;
     ready.shut_down(host)
 }
 
 /// Nothing of the host is held after the end.
-pub fn nothing_is_left_behind(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(error_in("an instance"))?;
-    instance.close().map_err(error_in("its end"))?;
-    left_behind(host)
+pub fn no_objects_are_left(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.create(None).map_err(prefix_error("an instance"))?;
+    instance.close().map_err(prefix_error("its end"))?;
+    check_nothing_left(host)
 }
 
 fn has_shell(ready: &PreparedEnvironment<'_>) -> bool {
-    ready.has(END, json!({ "process": 0 }))
+    ready.has_operation(END, json!({ "process": 0 }))
 }

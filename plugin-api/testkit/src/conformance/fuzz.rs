@@ -4,7 +4,7 @@ use jaato_types::text::truncate_chars;
 use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde_json::{Map, Value, json};
 
-use super::{ConformanceVerdict, clear_error};
+use super::{ConformanceVerdict, check_error_text};
 
 /// Returns frames that no plugin may accept.
 pub(super) fn bad_frames() -> Vec<Vec<u8>> {
@@ -24,21 +24,21 @@ pub(super) fn bad_frames() -> Vec<Vec<u8>> {
 }
 
 /// Describes a frame briefly.
-pub(super) fn show(frame: &[u8]) -> String {
+pub(super) fn display_frame(frame: &[u8]) -> String {
     let start = String::from_utf8_lossy(&frame[..frame.len().min(40)]).into_owned();
     format!("a frame of {} bytes, {start:?}", frame.len())
 }
 
 /// Checks that each bad frame is answered with an error, and not with success, a panic or silence.
-pub(super) fn refuses_bad_frames<T>(
+pub(super) fn check_bad_frames_refused<T>(
     what: &str,
     ask: impl Fn(Vec<u8>) -> Result<T>,
 ) -> ConformanceVerdict {
     for frame in bad_frames() {
-        let shown = format!("{what} with {}", show(&frame));
+        let shown = format!("{what} with {}", display_frame(&frame));
         match ask(frame) {
             Ok(_) => return Err(format!("{shown} is accepted as valid")),
-            Err(error) => clear_error(&shown, &error)?,
+            Err(error) => check_error_text(&shown, &error)?,
         }
     }
     Ok(())
@@ -80,7 +80,7 @@ pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<
         wrong.push(Value::Object(arguments));
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let Some(types) = types_of(property) else { continue };
+        let Some(types) = schema_types(property) else { continue };
         let of_another_type = |value: &Value| !types.iter().any(|kind| is_of_type(value, kind));
         wrong.extend(
             odd_values().into_iter().filter(of_another_type).map(|value| with(name, value)),
@@ -94,7 +94,7 @@ pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<
 pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
     let mut odd = vec![Value::Object(good.clone())];
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let Some(types) = types_of(property) else { continue };
+        let Some(types) = schema_types(property) else { continue };
         let of_this_type = |value: &Value| types.iter().any(|kind| is_of_type(value, kind));
         for value in odd_values().into_iter().filter(of_this_type) {
             let mut arguments = good.clone();
@@ -106,7 +106,7 @@ pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Va
 }
 
 /// Returns the types that a property declares, or `None` if it does not declare them plainly.
-fn types_of(property: &Value) -> Option<Vec<String>> {
+fn schema_types(property: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     match property.get("type")? {
         Value::Array(types) => types.iter().map(text).collect(),

@@ -6,7 +6,7 @@ use jaato_types::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, check_plan, clear_error, ensure, error_in, fuzz,
+    ConformanceSuite, ConformanceVerdict, check_error_text, check_plan, ensure, fuzz, prefix_error,
 };
 use crate::FakeHost;
 
@@ -40,22 +40,24 @@ fn gc_request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     request
 }
 
-fn shrinks(plan: &GcPlan) -> bool {
+fn is_shrinking(plan: &GcPlan) -> bool {
     !plan.drop.is_empty() || !plan.edits.is_empty()
 }
 
 /// A history that fills its context window gets a plan that drops or shortens something and
 /// keeps pairs together. A gc that lacks a service or a setting may say so instead.
 pub fn a_full_history_shrinks(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
         let messages = sample_history(20);
         let plan = match instance.plan(&gc_request(reason, messages.clone())) {
-            Err(error) if WANTING.contains(&error.kind) => return clear_error("a history", &error),
-            plan => plan.map_err(error_in("a plan"))?,
+            Err(error) if WANTING.contains(&error.kind) => {
+                return check_error_text("a history", &error);
+            }
+            plan => plan.map_err(prefix_error("a plan"))?,
         };
         check_plan(&messages, &plan)?;
-        ensure(shrinks(&plan), || format!("{reason:?}: a full history does not shrink"))?;
+        ensure(is_shrinking(&plan), || format!("{reason:?}: a full history does not shrink"))?;
     }
     Ok(())
 }
@@ -67,30 +69,30 @@ pub fn a_history_larger_than_a_frame_shrinks(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let messages = sample_history(5_000);
     match instance.plan(&gc_request(GcReason::ContextLimit, messages.clone())) {
-        Err(error) if WANTING.contains(&error.kind) => clear_error("a large history", &error),
+        Err(error) if WANTING.contains(&error.kind) => check_error_text("a large history", &error),
         plan => {
-            let plan = plan.map_err(error_in("a plan"))?;
+            let plan = plan.map_err(prefix_error("a plan"))?;
             check_plan(&messages, &plan)?;
-            ensure(shrinks(&plan), || "a history of 10 MiB does not shrink".to_owned())
+            ensure(is_shrinking(&plan), || "a history of 10 MiB does not shrink".to_owned())
         }
     }
 }
 
 /// An empty history gets an empty plan, or a clear error.
-pub fn an_empty_history_stays(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+pub fn empty_history_is_unchanged(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     match instance.plan(&gc_request(GcReason::Manual, Vec::new())) {
         Ok(plan) => check_plan(&[], &plan),
-        Err(error) => clear_error("an empty history", &error),
+        Err(error) => check_error_text("an empty history", &error),
     }
 }
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let ask = |frame| -> Result<GcPlan> { instance.start_plan_frame(frame).wait().result };
-    fuzz::refuses_bad_frames("a request", ask)
+    fuzz::check_bad_frames_refused("a request", ask)
 }

@@ -13,7 +13,7 @@ use jaato_types::{
 };
 use serde_json::{Map, json};
 
-use super::{ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz};
+use super::{ConformanceSuite, ConformanceVerdict, check_error_text, ensure, fuzz, prefix_error};
 use crate::{FakeHost, FakeInstance};
 
 /// The error kinds that a plugin may return if the bare host lacks something that it needs.
@@ -25,7 +25,7 @@ const WANTING: [ErrorKind; 4] = [
 ];
 
 fn list_hooks(host: &FakeHost) -> std::result::Result<Vec<Hook>, String> {
-    Ok(host.description().map_err(error_in("description"))?.hooks.clone())
+    Ok(host.description().map_err(prefix_error("description"))?.hooks.clone())
 }
 
 /// The description lists the plugin's hooks, each once.
@@ -39,20 +39,18 @@ pub fn hooks_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVer
 
 /// Each hook is answered in the right form and in time. A plugin that lacks a service or a setting
 /// may say so instead.
-pub fn each_question_is_answered_in_time(
-    _: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
-    let deadlines = host.description().map_err(error_in("description"))?.hook_deadlines_ms.clone();
+pub fn each_hook_is_answered_in_time(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
+    let deadlines =
+        host.description().map_err(prefix_error("description"))?.hook_deadlines_ms.clone();
     for hook in list_hooks(host)? {
         let began = Instant::now();
         let answer = call_hook(instance, hook);
         let took = began.elapsed();
         let name = hook.name();
         match answer {
-            Err(error) if WANTING.contains(&error.kind) => clear_error(name, &error)?,
-            answer => answer.map_err(error_in(name))?,
+            Err(error) if WANTING.contains(&error.kind) => check_error_text(name, &error)?,
+            answer => answer.map_err(prefix_error(name))?,
         }
         let ms_max = hook.deadline_ms(deadlines.get(&hook).copied(), u64::MAX);
         ensure(took <= Duration::from_millis(ms_max), || {
@@ -63,8 +61,8 @@ pub fn each_question_is_answered_in_time(
 }
 
 /// A hook that the plugin does not list is answered with `unknown_operation`.
-pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+pub fn unknown_hooks_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let listed = list_hooks(host)?;
     for hook in Hook::ALL.iter().copied().filter(|hook| !listed.contains(hook)) {
         let kind = call_hook(instance, hook).map_err(|error| error.kind);
@@ -77,9 +75,9 @@ pub fn other_questions_are_named(_: &ConformanceSuite, host: &FakeHost) -> Confo
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     for hook in list_hooks(host)? {
-        fuzz::refuses_bad_frames(hook.name(), |frame| {
+        fuzz::check_bad_frames_refused(hook.name(), |frame| {
             instance.operation(hook.name(), frame).wait().result
         })?;
     }

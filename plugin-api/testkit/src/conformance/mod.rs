@@ -54,7 +54,7 @@ pub struct ConformanceSuite {
 
 impl ConformanceSuite {
     /// Creates the suite of a plugin of these kinds.
-    pub fn of(subject: impl Into<PluginUnderTest>, kinds: &[PluginKind]) -> Self {
+    pub fn for_plugin(subject: impl Into<PluginUnderTest>, kinds: &[PluginKind]) -> Self {
         let (kinds, examples) = (kinds.to_vec(), ExampleSelection::OfReaders);
         Self { subject: subject.into(), kinds, prepare: |host| host, settings: None, examples }
     }
@@ -82,14 +82,14 @@ impl ConformanceSuite {
     /// that are read-only and access nothing beyond the machine. Other tools are not called, even
     /// with invalid arguments.
     #[must_use]
-    pub fn harmless(self) -> Self {
+    pub fn with_harmless_examples(self) -> Self {
         Self { examples: ExampleSelection::Harmless, ..self }
     }
 
     /// Runs one check on its own host. Panics with the violation.
     #[track_caller]
     pub fn verify(&self, check: ConformanceCheck) {
-        if let Err(what) = self.run(check) {
+        if let Err(what) = self.run_check(check) {
             panic!("the plugin does not conform: {what}");
         }
     }
@@ -98,8 +98,8 @@ impl ConformanceSuite {
     ///
     /// # Errors
     /// The violation.
-    pub fn run(&self, check: ConformanceCheck) -> ConformanceVerdict {
-        let host = self.host();
+    pub fn run_check(&self, check: ConformanceCheck) -> ConformanceVerdict {
+        let host = self.new_host();
         check(self, &host)?;
         match host
             .log()
@@ -113,17 +113,17 @@ impl ConformanceSuite {
 
     /// Returns the plugin's error if it creates no instance because a setting is missing.
     pub fn missing_setting(&self) -> Option<Error> {
-        let error = self.host().create(None).err()?;
+        let error = self.new_host().create(None).err()?;
         (error.kind == ErrorKind::Configuration).then_some(error)
     }
 
     /// Creates a prepared host with a session that has a model and its own folder.
-    fn host(&self) -> FakeHost {
+    fn new_host(&self) -> FakeHost {
         let mut host = FakeHost::new(self.subject.clone());
         if let Some(settings) = &self.settings {
             host = host.with_config(settings.clone());
         }
-        let folder = host.shared_state().services.folder().unwrap_or_default();
+        let folder = host.shared_state().services.temporary_folder().unwrap_or_default();
         let context = ContextFacts {
             model: "scripted/test".to_owned(),
             context_limit: 8192,
@@ -147,7 +147,7 @@ impl ConformanceSuite {
 
 impl ExampleSelection {
     /// Returns true if a tool's examples may run.
-    fn may_run(self, spec: &ToolSpec) -> bool {
+    fn can_run(self, spec: &ToolSpec) -> bool {
         match self {
             Self::OfReaders => spec.annotations.read_only,
             Self::All => true,
@@ -156,8 +156,8 @@ impl ExampleSelection {
     }
 
     /// Returns true if a tool may be called with arguments that it must refuse.
-    fn may_try(self, spec: &ToolSpec) -> bool {
-        self != Self::Harmless || self.may_run(spec)
+    fn can_try(self, spec: &ToolSpec) -> bool {
+        self != Self::Harmless || self.can_run(spec)
     }
 }
 
@@ -184,12 +184,12 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> ConformanceVerdict {
 }
 
 /// Prefixes an error with the action that failed.
-fn error_in(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
+fn prefix_error(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
     move |error| format!("{what}: {} ({})", error.message, error.kind.name())
 }
 
 /// Accepts an error as an answer, unless it means that the plugin failed to answer.
-fn clear_error(what: &str, error: &Error) -> ConformanceVerdict {
+fn check_error_text(what: &str, error: &Error) -> ConformanceVerdict {
     let bad = [
         ErrorKind::PluginPanicked,
         ErrorKind::PluginMisbehaved,
@@ -197,16 +197,16 @@ fn clear_error(what: &str, error: &Error) -> ConformanceVerdict {
         ErrorKind::Timeout,
         ErrorKind::Other,
     ];
-    ensure(!bad.contains(&error.kind), || error_in(what)(error.clone()))?;
+    ensure(!bad.contains(&error.kind), || prefix_error(what)(error.clone()))?;
     ensure(!error.message.trim().is_empty(), || format!("{what}: the error has no text"))
 }
 
 /// Waits until the plugin holds nothing of the host, because its own threads may need a moment.
-fn left_behind(host: &FakeHost) -> ConformanceVerdict {
+fn check_nothing_left(host: &FakeHost) -> ConformanceVerdict {
     let patience = host.shared_state().patience();
     let deadline = Instant::now() + patience;
     loop {
-        host.settle().map_err(error_in("after the end"))?;
+        host.settle().map_err(prefix_error("after the end"))?;
         let live = host.live();
         if live == LiveObjectCounts::default() {
             return Ok(());
@@ -240,7 +240,7 @@ macro_rules! conformance {
 
             fn suite() -> $crate::conformance::ConformanceSuite {
                 let kinds = [$($crate::__conformance!(@kind $kind)),+];
-                let suite = $crate::conformance::ConformanceSuite::of($($plugin)::+::__jaato::MODULE, &kinds);
+                let suite = $crate::conformance::ConformanceSuite::for_plugin($($plugin)::+::__jaato::MODULE, &kinds);
                 let prepare: fn($crate::conformance::ConformanceSuite) -> $crate::conformance::ConformanceSuite = $prepare;
                 prepare(suite)
             }
@@ -276,82 +276,82 @@ macro_rules! __conformance {
         )),+]
     };
     ($as:ident plugin) => { $crate::__conformance! { @$as plugin:
-        the_manifest_names_these_kinds,
+        manifest_kinds_match,
         the_description_agrees_with_the_manifest,
         the_description_is_the_same_each_time,
         commands_and_configuration_have_schemas,
         assets_are_pinned,
-        an_instance_saves_what_the_next_begins_with,
+        saved_state_is_restored,
         bad_saved_state_is_refused_or_forgotten,
-        unknown_operations_are_named,
+        unknown_operations_are_refused,
         bad_command_frames_are_refused,
-        nothing_is_left_behind,
+        no_objects_are_left,
     } };
     ($as:ident tool) => { $crate::__conformance! { @$as tool:
         names_are_valid_unique_and_sorted,
-        descriptions_are_there_and_short,
+        descriptions_are_present_and_short,
         schemas_are_closed_objects,
         examples_fit_their_schema,
         examples_work,
         read_only_examples_change_nothing,
-        unknown_tools_are_named,
+        unknown_tools_are_refused,
         bad_frames_are_refused,
         wrong_arguments_are_refused,
         a_cancelled_call_ends,
-        instances_are_apart,
+        instances_are_independent,
     } };
     ($as:ident provider) => { $crate::__conformance! { @$as provider:
-        the_provider_is_named,
+        provider_name_is_valid,
         models_are_listed,
         a_simple_request_is_answered,
         the_same_request_can_be_sent_again,
         a_history_of_every_kind_is_answered_or_refused,
         a_history_larger_than_a_frame_is_answered_or_refused,
-        listed_options_are_taken,
+        listed_options_are_accepted,
         a_cancelled_completion_ends,
         bad_frames_are_refused,
     } };
     ($as:ident environment) => { $crate::__conformance! { @$as environment:
-        the_environment_is_named,
-        it_is_set_up_once_at_a_time,
-        files_are_kept,
+        environment_name_is_valid,
+        environment_is_set_up_once,
+        written_files_are_read_back,
         files_outside_are_refused,
         texts_are_read_in_ranges,
-        edits_are_made_whole_or_not_at_all,
+        edits_are_atomic,
         files_are_copied_and_moved,
-        trees_are_gone_through,
+        folder_trees_are_walked,
         files_are_found_with_their_facts,
         texts_are_searched,
-        denied_files_are_out_of_reach,
-        searches_leave_out_what_is_denied,
+        denied_files_are_unreachable,
+        searches_skip_denied_files,
         protected_files_are_not_changed,
         file_changed_after_its_check_is_refused,
-        files_come_and_go_in_pieces,
+        files_are_streamed_in_pieces,
         commands_run,
         host_commands_are_prepared,
         a_deadline_ends_a_command,
-        its_own_deadline_holds,
-        a_command_is_ended,
+        environment_deadline_is_kept,
+        running_command_can_be_ended,
         programs_outlive_their_call,
-        terminals_have_a_size_and_take_what_is_typed,
+        terminals_have_size_and_input,
         terminals_signal_their_foreground,
         a_terminal_is_ended,
         processes_left_by_a_terminal_are_ended,
         bad_requests_of_terminals_are_refused,
-        a_teardown_ends_what_runs,
-        unknown_operations_of_it_are_named,
+        teardown_ends_running_programs,
+        unknown_environment_operations_are_refused,
         bad_frames_are_refused,
-        nothing_is_left_behind,
+        no_objects_are_left,
     } };
     ($as:ident hook) => { $crate::__conformance! { @$as hook:
         hooks_are_listed,
-        each_question_is_answered_in_time,
-        other_questions_are_named,
+        each_hook_is_answered_in_time,
+        unknown_hooks_are_refused,
         bad_frames_are_refused,
     } };
     ($as:ident gc) => { $crate::__conformance! { @$as gc:
         a_full_history_shrinks,
-        an_empty_history_stays,
+        empty_history_is_unchanged,
         a_history_larger_than_a_frame_shrinks,
         bad_frames_are_refused,
     } };

@@ -146,7 +146,7 @@ mod tests {
     use crate::conformance::gc::sample_history;
 
     #[track_caller]
-    fn check(drop: &[usize], expected: Result<(), &str>) {
+    fn check_dropped_messages(drop: &[usize], expected: Result<(), &str>) {
         let plan = GcPlan { drop: drop.to_vec(), ..GcPlan::default() };
         let found = check_plan(&sample_history(2), &plan);
         match expected {
@@ -158,28 +158,34 @@ mod tests {
     /// Each turn is a prompt, a call, its result and an answer.
     #[test]
     fn plan_may_drop_a_whole_turn_or_only_its_call() {
-        check(&[], Ok(()));
-        check(&[0, 1, 2, 3], Ok(()));
-        check(&[1, 2], Ok(()));
+        check_dropped_messages(&[], Ok(()));
+        check_dropped_messages(&[0, 1, 2, 3], Ok(()));
+        check_dropped_messages(&[1, 2], Ok(()));
     }
 
     #[test]
     fn plan_that_breaks_the_role_order_is_refused() {
-        check(&[0, 3], Err("a message with the role Model stays where one of role User must be"));
-        check(&[3], Err("a message with the role User stays where one of role Model must be"));
+        check_dropped_messages(
+            &[0, 3],
+            Err("a message with the role Model stays where one of role User must be"),
+        );
+        check_dropped_messages(
+            &[3],
+            Err("a message with the role User stays where one of role Model must be"),
+        );
     }
 
     #[test]
     fn plan_that_splits_a_call_from_its_result_is_refused() {
-        check(&[1], Err("the result of `call-0` stays"));
-        check(&[2], Err("the call `call-0` stays"));
+        check_dropped_messages(&[1], Err("the result of `call-0` stays"));
+        check_dropped_messages(&[2], Err("the call `call-0` stays"));
     }
 
     #[test]
     fn plan_indices_must_ascend_and_be_in_range() {
-        check(&[3, 0], Err("do not ascend"));
-        check(&[0, 0], Err("do not ascend"));
-        check(&[8], Err("of 8"));
+        check_dropped_messages(&[3, 0], Err("do not ascend"));
+        check_dropped_messages(&[0, 0], Err("do not ascend"));
+        check_dropped_messages(&[8], Err("of 8"));
     }
 
     #[test]
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn plan_that_drops_from_the_last_turn_is_refused() {
-        check(&[4], Err("message Some(4) of the last turn"));
-        check(&[5, 6], Err("message Some(5) of the last turn"));
+        check_dropped_messages(&[4], Err("message Some(4) of the last turn"));
+        check_dropped_messages(&[5, 6], Err("message Some(5) of the last turn"));
     }
 }

@@ -6,16 +6,14 @@ use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, PATH_ROOTS, Pl
 use serde_json::{Value, json};
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz, left_behind, tool,
+    ConformanceSuite, ConformanceVerdict, check_error_text, check_nothing_left, ensure, fuzz,
+    prefix_error, tool,
 };
 use crate::{FakeHost, schema};
 
 /// The manifest is readable, matches this plugin-api, and names the kinds of the suite.
-pub fn the_manifest_names_these_kinds(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
-    let manifest = host.manifest().map_err(error_in("manifest"))?;
+pub fn manifest_kinds_match(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let manifest = host.manifest().map_err(prefix_error("manifest"))?;
     let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
         (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
     ensure(has == wants, || format!("its manifest has the kinds {has:?}, its suite {wants:?}"))?;
@@ -33,8 +31,8 @@ pub fn the_description_agrees_with_the_manifest(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let manifest = host.manifest().map_err(error_in("manifest"))?;
-    let description = host.description().map_err(error_in("description"))?;
+    let manifest = host.manifest().map_err(prefix_error("manifest"))?;
+    let description = host.description().map_err(prefix_error("description"))?;
     let agrees = |kind: PluginKind, described: bool| {
         let named = manifest.kinds.contains(&kind);
         ensure(named == described, || {
@@ -65,7 +63,7 @@ pub fn the_description_is_the_same_each_time(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let write = || {
-        let description = host.describe().map_err(error_in("description"))?;
+        let description = host.describe().map_err(prefix_error("description"))?;
         serde_json::to_string(&description).map_err(|error| error.to_string())
     };
     let (first, second) = (write()?, write()?);
@@ -77,7 +75,7 @@ pub fn commands_and_configuration_have_schemas(
     _: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
-    let description = host.description().map_err(error_in("description"))?;
+    let description = host.description().map_err(prefix_error("description"))?;
     let mut names = BTreeSet::new();
     for command in &description.commands {
         let name = &command.name;
@@ -88,15 +86,15 @@ pub fn commands_and_configuration_have_schemas(
         let is_line = !text.trim().is_empty() && !text.contains('\n');
         ensure(is_line, || format!("command `{name}` needs one line for a list"))?;
         if !command.parameters.is_null() {
-            tool::closed_object(&format!("command `{name}`"), &command.parameters)?;
+            tool::check_closed_object(&format!("command `{name}`"), &command.parameters)?;
         }
     }
     match &description.config_schema {
         Some(schema) => {
-            tool::closed_object("the configuration", schema)?;
+            tool::check_closed_object("the configuration", schema)?;
             // Missing configuration must have defaults, so that the plugin works without
             // configuration.
-            match schema::check(schema, &json!({})) {
+            match schema::check_schema(schema, &json!({})) {
                 Err(error) if error.kind == ErrorKind::PluginMisbehaved => Err(error.message),
                 Ok(()) | Err(_) => Ok(()),
             }
@@ -107,7 +105,7 @@ pub fn commands_and_configuration_have_schemas(
 
 /// Assets have an id, a plain file name, a size and a digest, and models name existing assets.
 pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let description = host.description().map_err(error_in("description"))?;
+    let description = host.description().map_err(prefix_error("description"))?;
     let mut ids = BTreeSet::new();
     for asset in &description.assets {
         let id = asset.id.as_str();
@@ -135,15 +133,13 @@ pub fn assets_are_pinned(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVe
 }
 
 /// An instance that is created from saved state saves the same state.
-pub fn an_instance_saves_what_the_next_begins_with(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
-    let first = host.create(None).map_err(error_in("a fresh instance"))?;
+pub fn saved_state_is_restored(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let first = host.create(None).map_err(prefix_error("a fresh instance"))?;
     tool::run_examples(suite.examples, host, &first, |_, _| Ok(()))?;
-    let saved = first.close().map_err(error_in("save"))?;
-    let second = host.create(saved.as_ref()).map_err(error_in("an instance of what was saved"))?;
-    let again = second.close().map_err(error_in("save again"))?;
+    let saved = first.close().map_err(prefix_error("save"))?;
+    let second =
+        host.create(saved.as_ref()).map_err(prefix_error("an instance of what was saved"))?;
+    let again = second.close().map_err(prefix_error("save again"))?;
     ensure(saved == again, || {
         let shown = |saved: Option<Value>| saved.unwrap_or_default().to_string();
         format!("saved first: {}\nsaved again: {}", shown(saved), shown(again))
@@ -158,18 +154,18 @@ pub fn bad_saved_state_is_refused_or_forgotten(
     let values = [json!(42), json!("moon"), json!([]), json!({"no_such_field": [1]}), json!(true)];
     let frames = values.iter().filter_map(|value| Frame::write(value).ok());
     for frame in frames.chain(fuzz::bad_frames()) {
-        let what = format!("an instance of {}", fuzz::show(&frame));
+        let what = format!("an instance of {}", fuzz::display_frame(&frame));
         match host.create_from_frame(Some(frame)) {
-            Ok(instance) => drop(instance.close().map_err(error_in(&what))?),
-            Err(error) => clear_error(&what, &error)?,
+            Ok(instance) => drop(instance.close().map_err(prefix_error(&what))?),
+            Err(error) => check_error_text(&what, &error)?,
         }
     }
     Ok(())
 }
 
 /// An unknown operation is answered with `unknown_operation`, and an unknown command with an error.
-pub fn unknown_operations_are_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+pub fn unknown_operations_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
     let kind = found.map_err(|error| error.kind);
     ensure(kind == Err(ErrorKind::UnknownOperation), || {
@@ -177,24 +173,24 @@ pub fn unknown_operations_are_named(_: &ConformanceSuite, host: &FakeHost) -> Co
     })?;
     match instance.command("no_such_command", json!({})) {
         Ok(_) => Err("an unknown command did not fail".into()),
-        Err(error) => clear_error("an unknown command", &error),
+        Err(error) => check_error_text("an unknown command", &error),
     }
 }
 
 /// A command with a malformed frame is answered with an error.
 pub fn bad_command_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
-    fuzz::refuses_bad_frames("a command", |frame| {
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
+    fuzz::check_bad_frames_refused("a command", |frame| {
         instance.operation("command", frame).wait().result
     })
 }
 
 /// After good, bad and cancelled calls and after the close, the plugin holds nothing of the host.
-pub fn nothing_is_left_behind(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.create(None).map_err(error_in("an instance"))?;
+pub fn no_objects_are_left(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+    let instance = host.create(None).map_err(prefix_error("an instance"))?;
     tool::run_examples(suite.examples, host, &instance, |_, _| Ok(()))?;
     drop(instance.operation("no_such_operation", vec![0; FRAME_BYTES_MAX + 1]));
     drop(instance.start_frame("no_such_tool", Vec::new()));
-    instance.close().map_err(error_in("close"))?;
-    left_behind(host)
+    instance.close().map_err(prefix_error("close"))?;
+    check_nothing_left(host)
 }

@@ -10,17 +10,18 @@ use jaato_types::{
 };
 
 use super::{
-    ConformanceSuite, ConformanceVerdict, clear_error, ensure, error_in, fuzz, left_behind,
+    ConformanceSuite, ConformanceVerdict, check_error_text, check_nothing_left, ensure, fuzz,
+    prefix_error,
 };
 use crate::{FakeHost, FinishedCall};
 
 pub use unusual_requests::{
     a_history_larger_than_a_frame_is_answered_or_refused,
-    a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken,
+    a_history_of_every_kind_is_answered_or_refused, listed_options_are_accepted,
 };
 
 fn provider_spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
-    let description = host.description().map_err(error_in("description"))?;
+    let description = host.description().map_err(prefix_error("description"))?;
     description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
 }
 
@@ -36,7 +37,7 @@ fn simple_request(spec: &ProviderSpec) -> CompletionRequest {
 }
 
 /// The provider's name is valid in a model id, and its default model is in its list.
-pub fn the_provider_is_named(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn provider_name_is_valid(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let spec = provider_spec(host)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
@@ -53,13 +54,13 @@ pub fn the_provider_is_named(_: &ConformanceSuite, host: &FakeHost) -> Conforman
 
 /// The models are listed, or the error is clear.
 pub fn models_are_listed(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    match host.instance().map_err(error_in("an instance"))?.models() {
+    match host.instance().map_err(prefix_error("an instance"))?.models() {
         Ok(models) => {
             let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
             let is_good = names.len() == models.len() && !names.contains("");
             ensure(is_good, || "some model names are empty or duplicates".into())
         }
-        Err(error) => clear_error("models", &error),
+        Err(error) => check_error_text("models", &error),
     }
 }
 
@@ -91,7 +92,7 @@ fn check_finished(
 ) -> ConformanceVerdict {
     match &finished.result {
         Ok(completion) => check_completion(request, &finished.deltas, completion),
-        Err(error) => clear_error("a simple request", error),
+        Err(error) => check_error_text("a simple request", error),
     }
 }
 
@@ -175,22 +176,22 @@ fn check_calls(request: &CompletionRequest, calls: &[&ToolCall]) -> ConformanceV
 /// A completion that is cancelled at its first wait ends, and leaves nothing behind.
 pub fn a_cancelled_completion_ends(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let request = simple_request(provider_spec(host)?);
-    let instance = host.create(None).map_err(error_in("an instance"))?;
-    let call = instance.start_complete(&request).map_err(error_in("a request"))?;
-    call.settle().map_err(error_in("a request"))?;
+    let instance = host.create(None).map_err(prefix_error("an instance"))?;
+    let call = instance.start_complete(&request).map_err(prefix_error("a request"))?;
+    call.settle().map_err(prefix_error("a request"))?;
     match call.cancel().result {
-        Err(error) if error.kind != ErrorKind::Cancelled => clear_error("a request", &error)?,
+        Err(error) if error.kind != ErrorKind::Cancelled => check_error_text("a request", &error)?,
         Ok(_) | Err(_) => {}
     }
     // The cancelled request must not affect the next one.
     check_finished(&request, &instance.complete(&request))?;
-    instance.close().map_err(error_in("close"))?;
-    left_behind(host)
+    instance.close().map_err(prefix_error("close"))?;
+    check_nothing_left(host)
 }
 
 /// A malformed frame is answered with an error.
 pub fn bad_frames_are_refused(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
-    let instance = host.instance().map_err(error_in("an instance"))?;
+    let instance = host.instance().map_err(prefix_error("an instance"))?;
     let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };
-    fuzz::refuses_bad_frames("a request", ask)
+    fuzz::check_bad_frames_refused("a request", ask)
 }

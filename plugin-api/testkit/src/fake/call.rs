@@ -79,7 +79,7 @@ impl<T> FakeRunningCall<T> {
         let context = HostContext::new(CallerKind::Call, &host.executor, &host.guest, services);
         let _ = lent.context.set(context.number());
         if let Err(error) = start(&context, Arc::clone(&outlet)) {
-            outlet.answered(Err(error));
+            outlet.on_answer(Err(error));
         }
         let (host, fill) = (Arc::clone(host), (|_, _| {}) as fn(&mut T, CallSideOutput));
         Self { host, context, outlet, read, fill, deltas_given: 0 }
@@ -108,8 +108,10 @@ impl<T> FakeRunningCall<T> {
     pub fn wait(self) -> FinishedCall<T> {
         let result = self.answer_frame().and_then(|frame| (self.read)(&frame)).map(|mut answer| {
             let (services, id) = (&self.host.services, self.id());
-            let beside =
-                CallSideOutput { attachments: services.attachments(id), texts: services.texts(id) };
+            let beside = CallSideOutput {
+                attachments: services.attachments(id),
+                texts: services.written_texts(id),
+            };
             (self.fill)(&mut answer, beside);
             answer
         });
@@ -151,7 +153,7 @@ impl<T> FakeRunningCall<T> {
             Some(frame) => Some(read_delta(frame).map(Some)),
             None => state.has_ended.then_some(Ok(None)),
         };
-        let next = poll_fn(|cx| self.outlet.poll(cx, look));
+        let next = poll_fn(|cx| self.outlet.poll_state(cx, look));
         let delta = self.host.time.wait_for(self.host.patience(), next)??;
         self.deltas_given += usize::from(delta.is_some());
         Ok(delta)
@@ -159,7 +161,7 @@ impl<T> FakeRunningCall<T> {
 
     /// Waits for the frame of the answer.
     fn answer_frame(&self) -> Result<FrameBytes> {
-        let answer = poll_fn(|cx| self.outlet.poll(cx, |state| state.answer.take()));
+        let answer = poll_fn(|cx| self.outlet.poll_state(cx, |state| state.answer.take()));
         self.host.time.wait_for(self.host.patience(), answer)?
     }
 }

@@ -84,7 +84,7 @@ impl FakeTimeState {
 
     /// Returns true if nothing can happen without the test, the clock or a plugin's own thread. A
     /// job that waits for an alarm does not count.
-    fn is_calm(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let sleeping = self.alarms.values().filter(|sleeper| sleeper.is_job).count();
         self.polls == 0 && self.jobs <= sleeping
     }
@@ -116,7 +116,9 @@ impl FakeTime {
         if clock == FakeClockMode::Real && !was_real {
             let own = self.clone();
             // Without the thread no alarm rings, and the waiting test reports a timeout.
-            let _ = thread::Builder::new().name("fake-clock".into()).spawn(move || own.run_real());
+            let _ = thread::Builder::new()
+                .name("fake-clock".into())
+                .spawn(move || own.run_real_clock());
         }
     }
 
@@ -130,8 +132,8 @@ impl FakeTime {
         state.now_ms = state.now_ms().saturating_add(milliseconds);
         state.epoch =
             state.epoch.checked_sub(Duration::from_millis(milliseconds)).unwrap_or(state.epoch);
-        Self::ring(&mut state);
-        self.end_activity(state);
+        Self::wake_due_tasks(&mut state);
+        self.let_time_skip(state);
     }
 
     /// Sleeps in the host's time.
@@ -141,18 +143,18 @@ impl FakeTime {
     }
 
     /// Counts a running program, during which time does not skip.
-    pub(crate) fn hold(&self) -> TimeHold {
+    pub(crate) fn hold_time(&self) -> TimeHold {
         self.lock().programs += 1;
         TimeHold(self.clone())
     }
 
     /// Waits until nothing can happen without the test, the clock or a plugin's own thread.
     pub(crate) fn settle(&self, patience: Duration) -> Result<()> {
-        self.wait_until(patience, FakeTimeState::is_calm)
+        self.wait_until(patience, FakeTimeState::is_idle)
     }
 
     /// Waits until nothing of the plugin is polled or dropped, and ends the clock's thread.
-    pub(crate) fn end(&self, patience: Duration) {
+    pub(crate) fn end_clock(&self, patience: Duration) {
         // A thread that a plugin blocks keeps running.
         let _ = self.wait_until(patience, |state| state.polls == 0);
         self.set_clock(FakeClockMode::Manual);
@@ -197,7 +199,7 @@ impl FakeTime {
     }
 
     /// Wakes the tasks whose alarms are due, without holding the lock.
-    fn ring(state: &mut MutexGuard<'_, FakeTimeState>) {
+    fn wake_due_tasks(state: &mut MutexGuard<'_, FakeTimeState>) {
         let now = state.now_ms();
         let later = state.alarms.split_off(&(now.saturating_add(1), 0));
         let due = std::mem::replace(&mut state.alarms, later);
@@ -209,28 +211,28 @@ impl FakeTime {
     }
 
     /// Handles the end of an activity: lets time skip if nothing else is happening.
-    fn end_activity(&self, mut state: MutexGuard<'_, FakeTimeState>) {
+    fn let_time_skip(&self, mut state: MutexGuard<'_, FakeTimeState>) {
         self.0.calm.notify_all();
-        while state.is_calm()
+        while state.is_idle()
             && state.clock == FakeClockMode::Skipping
             && state.programs == 0
             && state.waits > 0
         {
             let Some((due_ms, _)) = state.alarms.keys().next() else { return };
             state.now_ms = state.now_ms.max(*due_ms);
-            Self::ring(&mut state);
+            Self::wake_due_tasks(&mut state);
             self.0.calm.notify_all();
         }
     }
 
     /// Rings alarms as real time passes.
-    fn run_real(&self) {
+    fn run_real_clock(&self) {
         let mut state = self.lock();
         while state.clock == FakeClockMode::Real {
             let now = state.now_ms();
             match state.alarms.keys().next().map(|(due_ms, _)| due_ms.saturating_sub(now)) {
                 Some(0) => {
-                    Self::ring(&mut state);
+                    Self::wake_due_tasks(&mut state);
                     self.0.calm.notify_all();
                 }
                 Some(left) => {
@@ -249,7 +251,7 @@ impl PluginRuntime for FakeTime {
         Box::pin(self.sleep_ms(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    fn later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {
+    fn run_later(&self, _time: Duration, _work: Box<dyn FnOnce() + Send>) {
         // The engine never calls this on a patient host.
     }
 
@@ -271,19 +273,19 @@ impl PluginRuntime for FakeTime {
         true
     }
 
-    fn begins(&self, work: EngineActivity) {
-        *self.lock().count(work) += 1;
+    fn begin_activity(&self, work: EngineActivity) {
+        *self.lock().activity_count(work) += 1;
     }
 
-    fn ends(&self, work: EngineActivity) {
+    fn end_activity(&self, work: EngineActivity) {
         let mut state = self.lock();
-        *state.count(work) -= 1;
-        self.end_activity(state);
+        *state.activity_count(work) -= 1;
+        self.let_time_skip(state);
     }
 }
 
 impl FakeTimeState {
-    fn count(&mut self, work: EngineActivity) -> &mut usize {
+    fn activity_count(&mut self, work: EngineActivity) -> &mut usize {
         match work {
             EngineActivity::Poll => &mut self.polls,
             EngineActivity::Job => &mut self.jobs,
@@ -315,7 +317,7 @@ impl Future for FakeSleep {
         this.time.0.changed.notify_all();
         if is_job {
             // This job may have been the last activity.
-            this.time.end_activity(state);
+            this.time.let_time_skip(state);
         } else {
             drop(state);
         }
@@ -340,7 +342,7 @@ impl Drop for TimeHold {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.programs -= 1;
-        self.0.end_activity(state);
+        self.0.let_time_skip(state);
     }
 }
 
@@ -359,7 +361,7 @@ impl TestThreadWaiter {
         if !self.is_woken.load(SeqCst) {
             self.is_waiting.store(true, SeqCst);
             state.waits += 1;
-            self.time.end_activity(state);
+            self.time.let_time_skip(state);
         }
     }
 }

@@ -36,7 +36,7 @@ impl ContextServices {
         if parsed.json::<OutputWrite>().is_ok_and(|write| write.live) {
             let text = String::from_utf8_lossy(parsed.bytes).into_owned();
             // A text delta always fits into a frame.
-            outlet.emitted(&Frame::write(&Delta::output(text)).unwrap_or_default());
+            outlet.on_emission(&Frame::write(&Delta::output(text)).unwrap_or_default());
         }
     }
 }
@@ -84,11 +84,11 @@ fn serve_reply(reply: FakeServiceReply) -> Result<EngineServiceAnswer> {
         | FakeServiceReply::Never
         | FakeServiceReply::Later(..) => EngineServiceAnswer::Frame(Frame::empty()),
         FakeServiceReply::Json(json) => {
-            EngineServiceAnswer::Frame(Frame::write(&json).map_err(host_bug)?)
+            EngineServiceAnswer::Frame(Frame::write(&json).map_err(frame_bug_error)?)
         }
-        FakeServiceReply::Bytes(json, bytes) => {
-            EngineServiceAnswer::Frame(Frame::write_with_bytes(&json, &bytes).map_err(host_bug)?)
-        }
+        FakeServiceReply::Bytes(json, bytes) => EngineServiceAnswer::Frame(
+            Frame::write_with_bytes(&json, &bytes).map_err(frame_bug_error)?,
+        ),
         FakeServiceReply::Stream(stream) => {
             EngineServiceAnswer::Stream(Box::new(OpenContextStream(stream)))
         }
@@ -102,7 +102,7 @@ fn serve_reply(reply: FakeServiceReply) -> Result<EngineServiceAnswer> {
     })
 }
 
-pub(crate) fn host_bug(error: FrameError) -> Error {
+pub(crate) fn frame_bug_error(error: FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }
 
@@ -114,7 +114,7 @@ impl ByteStream for OpenContextStream {
         self.0.poll_next(cx.waker()).map(Result::transpose)
     }
 
-    fn gives_frames(&self) -> bool {
+    fn has_frames(&self) -> bool {
         true
     }
 }
@@ -145,7 +145,7 @@ impl CallOutlet {
     }
 
     /// Calls `look`. If it returns `None`, keeps the waker for the next event.
-    pub(crate) fn poll<T>(
+    pub(crate) fn poll_state<T>(
         &self,
         cx: &Context<'_>,
         look: impl FnOnce(&mut CallState) -> Option<T>,
@@ -172,12 +172,12 @@ impl CallOutlet {
 }
 
 impl CallResultSink for CallOutlet {
-    fn emitted(&self, frame: &[u8]) -> bool {
+    fn on_emission(&self, frame: &[u8]) -> bool {
         self.change_state(|state| state.emitted.push(frame.to_vec()));
         true
     }
 
-    fn answered(&self, answer: Result<FrameBytes>) {
+    fn on_answer(&self, answer: Result<FrameBytes>) {
         self.change_state(|state| (state.answer, state.has_ended) = (Some(answer), true));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use jaato_types::grant::{
-    GRANTS, grant_missing_error, grant_not_requested_error, grant_of, grant_without_call,
-    requested_grants,
+    GRANTS, grant_missing_error, grant_not_requested_error, requested_grants, required_grant,
+    required_grant_in_hook,
 };
 use jaato_types::{Description, PluginName, Result};
 
@@ -26,28 +26,28 @@ impl FakeGrants {
     }
 
     /// Acts as if the plugin listed every grant.
-    pub(crate) fn list_all(&mut self) {
+    pub(crate) fn list_all_grants(&mut self) {
         self.listed = GRANTS.iter().map(|grant| grant.name).collect();
     }
 
     /// Denies the grant of an operation, or revokes a grant by its name.
-    pub(crate) fn deny(&mut self, operation: &str) {
-        self.denied.extend(grant_of(operation));
+    pub(crate) fn deny_grant(&mut self, operation: &str) {
+        self.denied.extend(required_grant(operation));
     }
 
     /// Restores a grant that was denied.
     pub(crate) fn restore_grant(&mut self, operation: &str) {
-        if let Some(grant) = grant_of(operation) {
+        if let Some(grant) = required_grant(operation) {
             self.denied.remove(grant);
         }
     }
 
     /// Refuses an operation like the host does. `is_call` means that neither a hook nor an instance
     /// asks.
-    pub(crate) fn check(&self, operation: &str, is_call: bool) -> Result<()> {
+    pub(crate) fn check_grant(&self, operation: &str, is_call: bool) -> Result<()> {
         let grant = match is_call || !self.has_hooks {
-            true => grant_of(operation),
-            false => grant_without_call(operation),
+            true => required_grant(operation),
+            false => required_grant_in_hook(operation),
         };
         let (Some(plugin), Some(grant)) = (&self.plugin, grant) else { return Ok(()) };
         if !self.listed.contains(grant) {

@@ -92,7 +92,7 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn preview(&self, tool: &str, arguments: Value) -> Result<Preview> {
-        self.ask(PREVIEW, &PreviewRequest::new(tool, arguments))
+        self.ask_operation(PREVIEW, &PreviewRequest::new(tool, arguments))
     }
 
     /// Returns the possible next words of a command.
@@ -100,7 +100,7 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn complete_words(&self, asked: &CompleteWords) -> Result<WordChoices> {
-        self.ask(COMPLETE_WORDS, asked)
+        self.ask_operation(COMPLETE_WORDS, asked)
     }
 
     /// Requests tools that the plugin has not set yet.
@@ -108,6 +108,6 @@ impl FakeInstance {
     /// # Errors
     /// The plugin's error.
     pub fn await_tools(&self, awaited: &ToolsAwaited) -> Result<ToolsMissing> {
-        self.ask(AWAIT_TOOLS, awaited)
+        self.ask_operation(AWAIT_TOOLS, awaited)
     }
 }

@@ -69,7 +69,10 @@ impl FakeHostShared {
     }
 
     /// Runs work on the executor's thread and waits for it.
-    fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    fn run_on_executor<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T> {
         let done = self.wait_for(self.executor.spawn(&self.guest, async move { work() }))?;
         done.ok_or_else(|| hung_plugin_error(self.patience()))
     }
@@ -85,7 +88,7 @@ impl FakeHost {
         let time = FakeTime::new(Arc::clone(&log));
         let executor = Executor::new(1, Arc::new(time.clone()), Arc::clone(&log) as _);
         let name = subject.manifest().map_or_else(|_| "unnamed".into(), |manifest| manifest.name);
-        let guest = executor.guest(name);
+        let guest = executor.add_guest(name);
         let services = FakeServices::default();
         services.set_time(time.clone());
         let patience = Mutex::new(PATIENCE);
@@ -93,11 +96,11 @@ impl FakeHost {
         let description = describe_subject(&shared, &subject).map(Arc::new);
         if let (Ok(manifest), Ok(description)) = (subject.manifest(), &description) {
             let grants = FakeGrants::from_description(manifest.name, description);
-            shared.services.grants(|of_host| *of_host = grants);
+            shared.services.change_grants(|of_host| *of_host = grants);
         }
         let maker = subject.clone();
         let factory = move || maker.factory(LogBox::from_value(ProcessLog, TD_Opaque));
-        let plugin = shared.run(factory).and_then(|factory| {
+        let plugin = shared.run_on_executor(factory).and_then(|factory| {
             Ok(EnginePlugin::from_factory(&shared.executor, factory?, subject.manifest()?))
         });
         Self { instance: OnceLock::new(), plugin, shared, subject, description }
@@ -165,7 +168,7 @@ impl FakeHost {
     /// Sets the user who answers forms. Without it, no user can answer.
     #[must_use]
     pub fn with_person(self, person: impl Fn(&Form) -> FormAnswer + Send + Sync + 'static) -> Self {
-        self.shared.services.with_session_parts(|lent| lent.set_person(Arc::new(person)));
+        self.shared.services.with_session_parts(|lent| lent.set_user(Arc::new(person)));
         self
     }
 
@@ -176,7 +179,7 @@ impl FakeHost {
         self,
         child: impl Fn(&ChildOpen, &str) -> ChildTurn + Send + Sync + 'static,
     ) -> Self {
-        self.shared.services.with_session_parts(|lent| lent.set_child(Arc::new(child)));
+        self.shared.services.with_session_parts(|lent| lent.set_child_handler(Arc::new(child)));
         self
     }
 
@@ -199,7 +202,7 @@ impl FakeHost {
             entry
         });
         let record = record.collect();
-        self.shared.services.with_session_parts(|lent| lent.set_record(record));
+        self.shared.services.with_session_parts(|lent| lent.set_history(record));
         self
     }
 
@@ -225,12 +228,12 @@ impl FakeHost {
 
     /// Revokes a grant while calls are running.
     pub fn deny(&self, grant: &str) {
-        self.shared.services.grants(|grants| grants.deny(grant));
+        self.shared.services.change_grants(|grants| grants.deny_grant(grant));
     }
 
     /// Restores a grant that was denied.
     pub fn grant(&self, grant: &str) {
-        self.shared.services.grants(|grants| grants.restore_grant(grant));
+        self.shared.services.change_grants(|grants| grants.restore_grant(grant));
     }
 
     /// Sets how the host's time passes.
@@ -386,7 +389,7 @@ impl FakeHost {
     #[doc(hidden)]
     #[must_use]
     pub fn with_all_grants(self) -> Self {
-        self.shared.services.grants(FakeGrants::list_all);
+        self.shared.services.change_grants(FakeGrants::list_all_grants);
         self
     }
 
@@ -399,12 +402,12 @@ impl Drop for FakeHost {
     fn drop(&mut self) {
         drop(self.instance.take());
         self.plugin = Err(Error::new(ErrorKind::Unavailable, "the host has ended"));
-        self.shared.time.end(self.shared.patience());
+        self.shared.time.end_clock(self.shared.patience());
         self.shared.services.end_programs();
     }
 }
 
 fn describe_subject(shared: &FakeHostShared, subject: &PluginUnderTest) -> Result<Description> {
     let subject = subject.clone();
-    shared.run(move || subject.describe())?
+    shared.run_on_executor(move || subject.describe())?
 }

@@ -4,7 +4,7 @@ use jaato_types::process::{SPAWN, Spawn, WRITE};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde_json::json;
 
-use super::context::host_bug;
+use super::context::frame_bug_error;
 use super::host::FakeHost;
 use super::services::FakeServiceReply;
 use super::stream::FakeStream;
@@ -22,7 +22,7 @@ pub(crate) struct HostProgram<'a> {
 impl FakeHost {
     /// Starts a program.
     pub(crate) fn start_program(&self, spawn: &Spawn) -> Result<HostProgram<'_>> {
-        let frame = Frame::write(spawn).map_err(host_bug)?;
+        let frame = Frame::write(spawn).map_err(frame_bug_error)?;
         match self.shared_state().services.answer(HOST_CONTEXT, SPAWN, &frame)? {
             FakeServiceReply::StreamWith(head, stream) => {
                 let number = head["process"].as_u64().unwrap_or_default();
@@ -37,7 +37,7 @@ impl HostProgram<'_> {
     /// Writes to its standard input and closes it.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = json!({ "process": self.number, "close": true });
-        let frame = Frame::write_with_bytes(&write, bytes).map_err(host_bug)?;
+        let frame = Frame::write_with_bytes(&write, bytes).map_err(frame_bug_error)?;
         self.host.shared_state().services.answer(HOST_CONTEXT, WRITE, &frame).map(drop)
     }
 

@@ -77,7 +77,7 @@ impl FakeInstance {
 
     /// Starts a tool call with an unchecked frame, to test a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> FakeRunningCall<Output> {
-        let call = self.start_on(read_output, Facet::Tool, tool, frame, |services, context| {
+        let call = self.start_call(read_output, Facet::Tool, tool, frame, |services, context| {
             services.record_running_tool(context, tool);
             services.record_tool_call(context);
         });
@@ -104,7 +104,7 @@ impl FakeInstance {
     ) -> Result<FakeRunningCall<Completion>> {
         match Frame::write(request) {
             Err(FrameError::TooLarge { .. }) => {
-                self.start_large(LargeRequestKind::Complete, request)
+                self.start_large_call(LargeRequestKind::Complete, request)
             }
             _ => Ok(self.start_complete_frame(encode_frame(request)?)),
         }
@@ -112,7 +112,7 @@ impl FakeInstance {
 
     /// Requests a completion with an unchecked frame.
     pub fn start_complete_frame(&self, frame: Vec<u8>) -> FakeRunningCall<Completion> {
-        self.start_on(read_answer, Facet::Complete, "", frame, |_, _| {})
+        self.start_call(read_answer, Facet::Complete, "", frame, |_, _| {})
     }
 
     /// Lists the provider's models.
@@ -120,7 +120,7 @@ impl FakeInstance {
     /// # Errors
     /// The provider's error.
     pub fn models(&self) -> Result<Vec<ModelInfo>> {
-        let call = self.start_on(read_answer, Facet::Models, "", Frame::empty(), |_, _| {});
+        let call = self.start_call(read_answer, Facet::Models, "", Frame::empty(), |_, _| {});
         call.wait().result
     }
 
@@ -146,7 +146,7 @@ impl FakeInstance {
 
     /// Calls an operation of the execution environment with an unchecked frame. Returns a frame.
     pub fn environment(&self, operation: &str, frame: Vec<u8>) -> FakeRunningCall<Vec<u8>> {
-        self.start_on(read_frame, Facet::Environment, operation, frame, |_, _| {})
+        self.start_call(read_frame, Facet::Environment, operation, frame, |_, _| {})
     }
 
     /// Requests a plan from the gc.
@@ -156,7 +156,7 @@ impl FakeInstance {
     pub fn plan(&self, request: &GcRequest) -> Result<GcPlan> {
         let call = match Frame::write(request) {
             Err(FrameError::TooLarge { .. }) => {
-                self.start_large(LargeRequestKind::Plan, request)?
+                self.start_large_call(LargeRequestKind::Plan, request)?
             }
             _ => self.start_plan_frame(encode_frame(request)?),
         };
@@ -165,7 +165,7 @@ impl FakeInstance {
 
     /// Requests a plan from the gc with an unchecked frame.
     pub fn start_plan_frame(&self, frame: Vec<u8>) -> FakeRunningCall<GcPlan> {
-        self.start_on(read_answer, Facet::Gc, "", frame, |_, _| {})
+        self.start_call(read_answer, Facet::Gc, "", frame, |_, _| {})
     }
 
     /// Runs a command.
@@ -174,7 +174,7 @@ impl FakeInstance {
     /// The command's error.
     pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
         let frame = encode_frame(&json!({ "name": name, "arguments": arguments }))?;
-        self.start_of(read_output, "command", name, frame).wait().result
+        self.start_call_for_tool(read_output, "command", name, frame).wait().result
     }
 
     /// Checks whether a condition of a tool holds: its `available_if` or `run_if`.
@@ -183,7 +183,7 @@ impl FakeInstance {
     /// The tool's error.
     pub fn condition(&self, tool: &str, deciding: ConditionDecision) -> Result<ConditionAnswer> {
         let frame = encode_frame(&ConditionRequest::new(tool, deciding))?;
-        self.start_of(read_answer, CONDITION, tool, frame).wait().result
+        self.start_call_for_tool(read_answer, CONDITION, tool, frame).wait().result
     }
 
     /// Runs an operation by name with an unchecked frame. Returns a frame.
@@ -210,7 +210,7 @@ impl FakeInstance {
     }
 
     /// Calls an operation in a read-only context.
-    pub(super) fn ask<A: DeserializeOwned>(
+    pub(super) fn ask_operation<A: DeserializeOwned>(
         &self,
         operation: &str,
         request: &impl Serialize,
@@ -218,7 +218,7 @@ impl FakeInstance {
         let (facet, frame) = (Facet::Operation, encode_frame(request)?);
         let only_reads =
             |services: &FakeServices, context| services.record_read_only_context(context);
-        self.start_on(read_answer, facet, operation, frame, only_reads).wait().result
+        self.start_call(read_answer, facet, operation, frame, only_reads).wait().result
     }
 
     /// Calls a hook in a context of its own kind.
@@ -228,12 +228,12 @@ impl FakeInstance {
         request: &impl Serialize,
     ) -> Result<A> {
         let (facet, frame) = (Facet::Operation, encode_frame(request)?);
-        let in_hook = |services: &FakeServices, context| services.is_hook(context);
-        self.start_on(read_answer, facet, hook.name(), frame, in_hook).wait().result
+        let in_hook = |services: &FakeServices, context| services.record_hook_context(context);
+        self.start_call(read_answer, facet, hook.name(), frame, in_hook).wait().result
     }
 
     /// Starts a call. `note` registers its context with the services.
-    fn start_on<T>(
+    fn start_call<T>(
         &self,
         read: fn(&[u8]) -> Result<T>,
         facet: Facet,
@@ -243,7 +243,7 @@ impl FakeInstance {
     ) -> FakeRunningCall<T> {
         FakeRunningCall::start(&self.host, read, |context, outlet| {
             if !self.instance.facets().has(facet) {
-                let text = format!("the plugin has no {}", name_of(facet));
+                let text = format!("the plugin has no {}", facet_name(facet));
                 return Err(Error::new(ErrorKind::UnknownOperation, text));
             }
             self.host.services.begin_call(context.number());
@@ -252,7 +252,7 @@ impl FakeInstance {
         })
     }
 
-    fn start_large<T: DeserializeOwned>(
+    fn start_large_call<T: DeserializeOwned>(
         &self,
         of: LargeRequestKind,
         request: &impl Serialize,
@@ -263,8 +263,8 @@ impl FakeInstance {
             return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
         }
         let asked = encode_frame(&LargeRequest::new(of, json.len() as u64))?;
-        let lend = |services: &FakeServices, context| services.lends_request(context, json);
-        Ok(self.start_on(read_answer, Facet::Operation, LARGE, asked, lend))
+        let lend = |services: &FakeServices, context| services.store_request(context, json);
+        Ok(self.start_call(read_answer, Facet::Operation, LARGE, asked, lend))
     }
 
     fn start_operation<T>(
@@ -273,11 +273,11 @@ impl FakeInstance {
         name: &str,
         frame: Vec<u8>,
     ) -> FakeRunningCall<T> {
-        self.start_on(read, Facet::Operation, name, frame, |_, _| {})
+        self.start_call(read, Facet::Operation, name, frame, |_, _| {})
     }
 
     /// Starts an operation on behalf of a tool or a command.
-    fn start_of<T>(
+    fn start_call_for_tool<T>(
         &self,
         read: fn(&[u8]) -> Result<T>,
         operation: &str,
@@ -285,7 +285,7 @@ impl FakeInstance {
         frame: Vec<u8>,
     ) -> FakeRunningCall<T> {
         let runs = |services: &FakeServices, context| services.record_running_tool(context, tool);
-        self.start_on(read, Facet::Operation, operation, frame, runs)
+        self.start_call(read, Facet::Operation, operation, frame, runs)
     }
 
     pub(crate) fn save_frame(&self) -> Result<Option<Vec<u8>>> {
@@ -302,7 +302,7 @@ impl Drop for FakeInstance {
     }
 }
 
-fn name_of(facet: Facet) -> &'static str {
+fn facet_name(facet: Facet) -> &'static str {
     match facet {
         Facet::Tool => "tools",
         Facet::Gc => "gc",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use jaato_plugin_api::abi::LogAbi;
 use jaato_plugin_api::abi::abi_stable::std_types::RStr;
-use jaato_plugin_engine::{EngineObserver, MisdeedReport};
+use jaato_plugin_engine::{EngineObserver, MisbehaviorReport};
 use jaato_types::PluginName;
 use parking_lot::Mutex;
 
@@ -43,9 +43,9 @@ impl EngineObserver for FakeLog {
         self.write(level, text);
     }
 
-    fn misbehaved(&self, _report: &MisdeedReport) {}
+    fn report_misbehavior(&self, _report: &MisbehaviorReport) {}
 
-    fn trouble(&self, text: &str) {
+    fn log_trouble(&self, text: &str) {
         self.write(1, text);
     }
 }

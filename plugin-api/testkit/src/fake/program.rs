@@ -110,7 +110,7 @@ impl RunningFakePrograms {
             left: Arc::clone(&self.left),
         };
         let work = move || {
-            watched.watch();
+            watched.watch_program();
             drop(held);
         };
         std::thread::Builder::new()
@@ -134,7 +134,7 @@ impl RunningFakePrograms {
                     let _ = killpg(found.group, system_signal(signal));
                 }
             }
-            END if found.has_ended.load(SeqCst) => self.end_left(found.group),
+            END if found.has_ended.load(SeqCst) => self.end_leftovers(found.group),
             END => found.is_to_end.store(true, SeqCst),
             _ => {
                 let write: ProcessWrite = request.read()?;
@@ -147,7 +147,7 @@ impl RunningFakePrograms {
 
 impl RunningFakePrograms {
     /// Ends the processes that a program left running.
-    fn end_left(&self, group: Pid) {
+    fn end_leftovers(&self, group: Pid) {
         let mut left = self.left.lock();
         if left.contains(&group) {
             left.retain(|other| *other != group);
@@ -286,13 +286,13 @@ impl NonBlockingOutput {
         }
     }
 
-    fn is_wanted(&self) -> bool {
+    fn is_output_wanted(&self) -> bool {
         self.file.is_some() && self.drained < DRAIN_BYTES_MAX
     }
 }
 
 impl WatchedFakeProgram {
-    fn watch(mut self) {
+    fn watch_program(mut self) {
         let mut buffer = vec![0; OUTPUT_BYTES_MAX];
         let exit = loop {
             if self.stream.is_closed() {
@@ -303,7 +303,7 @@ impl WatchedFakeProgram {
             self.end_if_due();
             if self.stream.wait_for_room(LOOK_AGAIN) {
                 self.wait_for_output();
-                self.read(&mut buffer);
+                self.read_output(&mut buffer);
             }
             match self.child.try_wait() {
                 Ok(Some(status)) => break status,
@@ -314,7 +314,7 @@ impl WatchedFakeProgram {
                 }
             }
         };
-        self.drain(&mut buffer);
+        self.drain_output(&mut buffer);
         self.program.has_ended.store(true, SeqCst);
         let left_running =
             if self.timed_out { Vec::new() } else { list_group_members(self.program.group) };
@@ -346,7 +346,7 @@ impl WatchedFakeProgram {
     }
 
     /// Reads a piece of each output. Returns false if there was none.
-    fn read(&mut self, buffer: &mut [u8]) -> bool {
+    fn read_output(&mut self, buffer: &mut [u8]) -> bool {
         let streams = [OutputStream::Stdout, OutputStream::Stderr];
         let mut has_read = false;
         for (output, stream) in self.outputs.iter_mut().zip(streams) {
@@ -360,14 +360,16 @@ impl WatchedFakeProgram {
 
     /// Reads the output from before the exit, and some of what other holders of the pipe still
     /// write.
-    fn drain(&mut self, buffer: &mut [u8]) {
+    fn drain_output(&mut self, buffer: &mut [u8]) {
         self.outputs.iter_mut().for_each(|output| output.drained = 0);
         let until = Instant::now() + DRAIN_GRACE;
-        while self.outputs.iter().any(NonBlockingOutput::is_wanted) && !self.stream.is_closed() {
+        while self.outputs.iter().any(NonBlockingOutput::is_output_wanted)
+            && !self.stream.is_closed()
+        {
             if !self.stream.wait_for_room(LOOK_AGAIN) {
                 continue;
             }
-            if !self.read(buffer) {
+            if !self.read_output(buffer) {
                 if Instant::now() >= until {
                     return;
                 }

@@ -61,19 +61,19 @@ impl FakePrograms {
             spawn,
             terminal,
         };
-        self.start(request, prepared)
+        self.start_program(request, prepared)
     }
 
     fn run_operation(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         self.running.run_operation(request)
     }
 
-    fn start(
+    fn start_program(
         &mut self,
         request: &ServiceRequest,
         prepared: PreparedProgram,
     ) -> Result<FakeServiceReply> {
-        let held = self.time.as_ref().map(FakeTime::hold);
+        let held = self.time.as_ref().map(FakeTime::hold_time);
         self.running.start(request.context, &prepared, held)
     }
 }

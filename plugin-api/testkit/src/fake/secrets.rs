@@ -17,7 +17,7 @@ pub(crate) struct FakeSecrets(BTreeMap<String, Vec<u8>>);
 
 impl FakeSecrets {
     /// Returns true if an operation belongs to this service.
-    pub(crate) fn has(operation: &str) -> bool {
+    pub(crate) fn is_operation(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE)
     }
 

@@ -188,7 +188,7 @@ impl FakeServicesState {
             Some(number) => {
                 self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
             }
-            None if more && self.begun_uploads(request.context) >= BLOBS_BEGUN_MAX => {
+            None if more && self.count_open_uploads(request.context) >= BLOBS_BEGUN_MAX => {
                 let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
@@ -212,12 +212,12 @@ impl FakeServicesState {
             let last = self.puts.keys().map(|(_, number)| *number).max().unwrap_or_default();
             let number = put.unwrap_or(last + 1);
             self.puts.insert((request.context, number), blob);
-            return FakeServiceReply::from_value(&BlobPutAnswer::begun(number, bytes));
+            return FakeServiceReply::from_value(&BlobPutAnswer::unfinished(number, bytes));
         }
         let id: String =
             Sha256::digest(&blob.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         self.blobs.entry(id.clone()).or_insert(blob);
-        FakeServiceReply::from_value(&BlobPutAnswer::whole(id, bytes))
+        FakeServiceReply::from_value(&BlobPutAnswer::complete(id, bytes))
     }
 
     fn append_to_body(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
@@ -225,9 +225,10 @@ impl FakeServicesState {
         let last = self.bodies.keys().map(|(_, number)| *number).max().unwrap_or_default();
         let number = body.unwrap_or(last + 1);
         let mut bytes = match body {
-            Some(number) => {
-                self.bodies.remove(&(request.context, number)).ok_or_else(|| no_body(number))?
-            }
+            Some(number) => self
+                .bodies
+                .remove(&(request.context, number))
+                .ok_or_else(|| no_body_error(number))?,
             None if self.bodies.keys().filter(|(of, _)| *of == request.context).count()
                 >= HTTP_BODIES_MAX =>
             {
@@ -242,7 +243,7 @@ impl FakeServicesState {
             let missing = || Error::new(ErrorKind::NotFound, text);
             let blob = &self.blobs.get(&id).ok_or_else(missing)?.bytes;
             if base64 {
-                bytes.extend_from_slice(base64_of(blob).as_bytes());
+                bytes.extend_from_slice(encode_base64(blob).as_bytes());
             } else {
                 bytes.extend_from_slice(blob);
             }
@@ -263,15 +264,15 @@ impl FakeServicesState {
             return Ok(());
         };
         let body = self.bodies.remove(&(request.context, number));
-        request.bytes = body.ok_or_else(|| no_body(number))?;
+        request.bytes = body.ok_or_else(|| no_body_error(number))?;
         Ok(())
     }
 
-    fn begun_uploads(&self, context: u64) -> usize {
+    fn count_open_uploads(&self, context: u64) -> usize {
         self.puts.keys().filter(|(of, _)| *of == context).count()
     }
 
-    fn attach(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+    fn attach_blob(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let AttachRequest { mime_type, blob, name, .. } = request.read()?;
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         let Some(attachments) = self.attachments.get_mut(&request.context) else {
@@ -337,7 +338,7 @@ impl FakeServices {
     }
 
     /// Notes that a plugin's hook is called in a context.
-    pub(crate) fn is_hook(&self, context: u64) {
+    pub(crate) fn record_hook_context(&self, context: u64) {
         let mut state = self.lock();
         state.reading.insert(context);
         state.hooks.insert(context);
@@ -353,7 +354,7 @@ impl FakeServices {
     }
 
     /// Stores the request of a call, for the service `request`.
-    pub(crate) fn lends_request(&self, context: u64, json: Vec<u8>) {
+    pub(crate) fn store_request(&self, context: u64, json: Vec<u8>) {
         self.lock().requests.insert(context, json);
     }
 
@@ -394,7 +395,7 @@ impl FakeServices {
     }
 
     /// Changes the grants of the plugin.
-    pub(crate) fn grants(&self, change: impl FnOnce(&mut FakeGrants)) {
+    pub(crate) fn change_grants(&self, change: impl FnOnce(&mut FakeGrants)) {
         change(&mut self.lock().grants);
     }
 
@@ -415,7 +416,7 @@ impl FakeServices {
     }
 
     /// The same as texts, by their keys. The fake host truncates none.
-    pub(crate) fn texts(&self, context: u64) -> Map<String, Value> {
+    pub(crate) fn written_texts(&self, context: u64) -> Map<String, Value> {
         let state = self.lock();
         let mut texts: Vec<(&str, Vec<u8>)> = Vec::new();
         for (key, piece) in state.outputs.get(&context).into_iter().flatten() {
@@ -429,7 +430,7 @@ impl FakeServices {
     }
 
     /// The host's temporary folder; made when it is first asked for, deleted with the host.
-    pub(crate) fn folder(&self) -> Result<PathBuf> {
+    pub(crate) fn temporary_folder(&self) -> Result<PathBuf> {
         let mut state = self.lock();
         if state.folder.is_none() {
             state.folder = Some(tempfile::tempdir().map_err(io_error)?);
@@ -465,20 +466,20 @@ impl FakeServices {
                 return Err(reading_only_error(operation));
             }
             let is_call = state.calls.contains(&context) && !is_hook;
-            state.grants.check(operation, is_call)?;
+            state.grants.check_grant(operation, is_call)?;
             state.scripts.get(operation).cloned()
         };
-        let Some(script) = script else { return self.built_in(&request) };
+        let Some(script) = script else { return self.answer_built_in(&request) };
         catch_unwind(AssertUnwindSafe(|| script(&request))).unwrap_or_else(|_| {
             let text = format!("the host failed in its service `{operation}`");
             Err(Error::new(ErrorKind::HostBug, text))
         })
     }
 
-    fn built_in(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+    fn answer_built_in(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         if let Some(meant) = process_operation(&request.operation) {
             let request = ServiceRequest { operation: meant.to_owned(), ..request.clone() };
-            return self.built_in(&request);
+            return self.answer_built_in(&request);
         }
         match request.operation.as_str() {
             service::SESSION => {
@@ -494,7 +495,7 @@ impl FakeServices {
                 FakeServiceReply::from_value(self.lock().assets.get(&id).ok_or_else(none)?)
             }
             service::CACHE_FOLDER => {
-                let folder = self.folder()?.join("cache");
+                let folder = self.temporary_folder()?.join("cache");
                 std::fs::create_dir_all(&folder).map_err(io_error)?;
                 FakeServiceReply::from_value(&FolderAnswer::new(folder.to_string_lossy()))
             }
@@ -502,13 +503,13 @@ impl FakeServices {
             service::BLOB_PUT => self.lock().put_blob(request),
             service::BLOB_GET => self.lock().get_blob(request),
             HTTP_BODY => self.lock().append_to_body(request),
-            service::ATTACH => self.lock().attach(request),
+            service::ATTACH => self.lock().attach_blob(request),
             process::SPAWN
             | process::SPAWN_ON_TERMINAL
             | process::WRITE
             | process::SIGNAL
             | process::END => {
-                let folder = self.folder()?;
+                let folder = self.temporary_folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
             }
@@ -526,10 +527,10 @@ impl FakeServices {
                     None,
                 ))
             }
-            other if FakeSessionParts::has(other) => self.lock().lent.answer(request),
-            other if FakeSecrets::has(other) => self.lock().secrets.answer(request),
-            other if FakeStores::has(other) => {
-                let folder = self.folder()?;
+            other if FakeSessionParts::is_operation(other) => self.lock().lent.answer(request),
+            other if FakeSecrets::is_operation(other) => self.lock().secrets.answer(request),
+            other if FakeStores::is_operation(other) => {
+                let folder = self.temporary_folder()?;
                 self.lock().stores.answer(request, &folder)
             }
             other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
@@ -541,12 +542,12 @@ impl FakeServices {
     /// Answers for the files of the session's working directory, or of the host's own folder. A
     /// session whose directory a test has made up has no environment.
     fn answer_environment(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
-        let folder = self.folder()?;
+        let folder = self.temporary_folder()?;
         let state = &mut *self.lock();
         let working = state.session.as_ref().map(|facts| PathBuf::from(&facts.working_directory));
         let working = working.filter(|path| path.is_absolute()).unwrap_or(folder);
         if !working.is_dir() {
-            return Err(no_service(&request.operation));
+            return Err(no_service_error(&request.operation));
         }
         state.environment.answer(request, &working)
     }
@@ -585,24 +586,24 @@ impl FakeServices {
 pub(super) fn default_answer(request: &ServiceRequest) -> Result<FakeServiceReply> {
     let operation = operation_named(&request.operation);
     let default = operation.and_then(|operation| operation.default_answer);
-    let default = default.ok_or_else(|| no_service(&request.operation))?;
+    let default = default.ok_or_else(|| no_service_error(&request.operation))?;
     default(&request.json)
         .map(FakeServiceReply::Json)
         .map_err(|error| request.unreadable_request_error(&error))
 }
 
-fn no_service(operation: &str) -> Error {
+fn no_service_error(operation: &str) -> Error {
     let text = format!("this host has no service `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }
 
-fn no_body(number: u64) -> Error {
+fn no_body_error(number: u64) -> Error {
     let text = format!("this call has no body number {number} that can be used");
     Error::new(ErrorKind::NotFound, text)
 }
 
 /// Standard base64 with padding, as the host writes it.
-fn base64_of(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = |group: &[u8]| {
         let at = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());

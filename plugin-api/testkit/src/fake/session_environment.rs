@@ -19,7 +19,7 @@ use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::context::host_bug;
+use super::context::frame_bug_error;
 use super::services::{FakeServiceReply, ServiceRequest};
 use super::stream::FakeStream;
 
@@ -48,13 +48,14 @@ impl FakeSessionEnvironment {
             Some((of, served)) if of == folder => served,
             kept => &kept.insert((folder.to_owned(), set_up(folder)?)).1,
         };
-        let frame = Frame::write_with_bytes(&request.json, &request.bytes).map_err(host_bug)?;
+        let frame =
+            Frame::write_with_bytes(&request.json, &request.bytes).map_err(frame_bug_error)?;
         let answer = poll_ready(served.answer(&request.operation, &frame))?;
-        let parsed = Frame::parse(&answer).map_err(host_bug)?;
-        let mut json: Value = parsed.json().map_err(host_bug)?;
+        let parsed = Frame::parse(&answer).map_err(frame_bug_error)?;
+        let mut json: Value = parsed.json().map_err(frame_bug_error)?;
         let stream = json.as_object_mut().and_then(|head| head.remove(STREAM_KEY));
         match stream.and_then(|number| number.as_u64()) {
-            Some(number) => Ok(FakeServiceReply::StreamWith(json, stream_of(served, number)?)),
+            Some(number) => Ok(FakeServiceReply::StreamWith(json, read_stream(served, number)?)),
             None => Ok(FakeServiceReply::Bytes(json, parsed.bytes.to_vec())),
         }
     }
@@ -64,34 +65,34 @@ fn set_up(folder: &Path) -> Result<StandaloneEnvironment<LocalFolderEnvironment>
     let served = StandaloneEnvironment::new(());
     let mut setup = EnvironmentSetup::default();
     setup.workspace = folder.to_string_lossy().into_owned();
-    poll_ready(served.answer(SETUP, &frame_of(&setup)?))?;
+    poll_ready(served.answer(SETUP, &encode_frame(&setup)?))?;
     Ok(served)
 }
 
 /// Reads a stream of the environment to its end.
-fn stream_of(
+fn read_stream(
     served: &StandaloneEnvironment<LocalFolderEnvironment>,
     stream: u64,
 ) -> Result<FakeStream> {
     let (next, frames) = (StreamNext { stream, ..StreamNext::default() }, FakeStream::open());
-    let next = frame_of(&next)?;
+    let next = encode_frame(&next)?;
     for _ in 0..FRAMES_MAX {
         let frame = poll_ready(served.answer(STREAM_NEXT, &next))?;
-        let parsed = Frame::parse(&frame).map_err(host_bug)?;
+        let parsed = Frame::parse(&frame).map_err(frame_bug_error)?;
         if parsed.json == STREAM_END.to_string().as_bytes() {
             break;
         }
         match parsed.json {
             b"" => frames.push(parsed.bytes),
-            _ => frames.push_frame(&parsed.json::<Value>().map_err(host_bug)?, parsed.bytes),
+            _ => frames.push_frame(&parsed.json::<Value>().map_err(frame_bug_error)?, parsed.bytes),
         }
     }
     frames.finish();
     Ok(frames)
 }
 
-fn frame_of(value: &impl Serialize) -> Result<Vec<u8>> {
-    Frame::write(value).map_err(host_bug)
+fn encode_frame(value: &impl Serialize) -> Result<Vec<u8>> {
+    Frame::write(value).map_err(frame_bug_error)
 }
 
 /// Polls a future that never waits, because files of a test are read on this thread.

@@ -56,7 +56,7 @@ struct FakeChildSession {
 }
 
 impl FakeSessionParts {
-    pub(super) fn has(operation: &str) -> bool {
+    pub(super) fn is_operation(operation: &str) -> bool {
         let names =
             [ASK, SESSION_HISTORY, MODEL_COMPLETE, NOTIFY, TOOLS_CALL, TOOLS_LIST, TOOLS_SET];
         let is_group = operation.starts_with("session.") || operation.starts_with("tasks.");
@@ -71,15 +71,15 @@ impl FakeSessionParts {
         self.model = Some(model);
     }
 
-    pub(super) fn set_person(&mut self, person: FakeSessionUser) {
+    pub(super) fn set_user(&mut self, person: FakeSessionUser) {
         self.person = Some(person);
     }
 
-    pub(super) fn set_child(&mut self, child: FakeChildHandler) {
+    pub(super) fn set_child_handler(&mut self, child: FakeChildHandler) {
         self.child = Some(child);
     }
 
-    pub(super) fn set_record(&mut self, record: Vec<HistoryMessage>) {
+    pub(super) fn set_history(&mut self, record: Vec<HistoryMessage>) {
         self.record = record;
     }
 
@@ -121,12 +121,12 @@ impl FakeSessionParts {
                 let form: Form = request.read()?;
                 FakeServiceReply::from_value(&match &self.person {
                     Some(person) => person(&form),
-                    None => FormAnswer::nobody("a fake host has no user"),
+                    None => FormAnswer::without_user("a fake host has no user"),
                 })
             }
-            NOTIFY => self.notify(request),
+            NOTIFY => self.record_notification(request),
             SESSION_HISTORY => self.read_history(request),
-            MODEL_COMPLETE => self.complete(request),
+            MODEL_COMPLETE => self.complete_request(request),
             operation if operation.starts_with("tasks.") => self.answer_tasks(request),
             _ => self.answer_children(request),
         }
@@ -140,7 +140,7 @@ impl FakeSessionParts {
         self.tools.get(name).ok_or_else(unknown)?(arguments)
     }
 
-    fn notify(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+    fn record_notification(&mut self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let NotifyRequest { text, .. } = request.read()?;
         if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
             let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
@@ -171,7 +171,7 @@ impl FakeSessionParts {
         Ok(FakeServiceReply::StreamWith(json!({ "messages": all }), stream))
     }
 
-    fn complete(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
+    fn complete_request(&self, request: &ServiceRequest) -> Result<FakeServiceReply> {
         let asked: ModelComplete = request.read()?;
         let Some(model) = &self.model else {
             let text = "the fake host has no model: set one with `FakeHost::with_model`";
@@ -222,17 +222,17 @@ impl FakeSessionParts {
             TASKS_READ => {
                 let asked: TaskRead = request.read()?;
                 let mut answer = TaskReadAnswer::default();
-                answer.task = self.task(&asked.task_id)?;
+                answer.task = self.find_task(&asked.task_id)?;
                 FakeServiceReply::from_value(&answer)
             }
-            TASKS_CANCEL => {
-                FakeServiceReply::from_value(&self.task(&request.read::<TaskCancel>()?.task_id)?)
-            }
+            TASKS_CANCEL => FakeServiceReply::from_value(
+                &self.find_task(&request.read::<TaskCancel>()?.task_id)?,
+            ),
             _ => super::services::default_answer(request),
         }
     }
 
-    fn task(&self, id: &str) -> Result<TaskFacts> {
+    fn find_task(&self, id: &str) -> Result<TaskFacts> {
         let found = self.tasks.iter().find(|task| task.task_id == id).cloned();
         let text = format!("the session has no task `{id}`");
         found.ok_or_else(|| Error::new(ErrorKind::NotFound, text))
@@ -258,7 +258,7 @@ impl FakeSessionParts {
             SESSION_SEND => {
                 let ChildSend { session, text, .. } = request.read()?;
                 let said = self.child.clone();
-                let child = self.child(session)?;
+                let child = self.find_child(session)?;
                 if let Some(said) = said {
                     child.state.last = Some(said(&child.open, &text));
                     child.state.turns += 1;
@@ -267,19 +267,19 @@ impl FakeSessionParts {
             }
             SESSION_WAIT => {
                 let asked: ChildWait = request.read()?;
-                FakeServiceReply::from_value(&self.child(asked.session)?.state)
+                FakeServiceReply::from_value(&self.find_child(asked.session)?.state)
             }
             SESSION_EVENTS => {
-                self.child(request.read::<ChildRef>()?.session)?;
+                self.find_child(request.read::<ChildRef>()?.session)?;
                 Ok(FakeServiceReply::Stream(FakeStream::from_pieces(Vec::<Vec<u8>>::new())))
             }
             SESSION_CANCEL => {
-                self.child(request.read::<ChildRef>()?.session)?;
+                self.find_child(request.read::<ChildRef>()?.session)?;
                 FakeServiceReply::from_value(&ChildEmptyAnswer::default())
             }
             SESSION_CLOSE => {
                 let session = request.read::<ChildRef>()?.session;
-                self.child(session)?;
+                self.find_child(session)?;
                 self.children.remove(&session);
                 FakeServiceReply::from_value(&ChildEmptyAnswer::default())
             }
@@ -287,7 +287,7 @@ impl FakeSessionParts {
         }
     }
 
-    fn child(&mut self, number: u64) -> Result<&mut FakeChildSession> {
+    fn find_child(&mut self, number: u64) -> Result<&mut FakeChildSession> {
         let text = format!("unknown child session {number}");
         self.children.get_mut(&number).ok_or_else(|| Error::new(ErrorKind::NotFound, text))
     }

@@ -21,7 +21,7 @@ pub(crate) struct FakeStores(BTreeMap<(StoreOwner, String), Vec<u8>>);
 
 impl FakeStores {
     /// Returns true if an operation belongs to the store.
-    pub(crate) fn has(operation: &str) -> bool {
+    pub(crate) fn is_operation(operation: &str) -> bool {
         matches!(operation, GET | SET | DELETE | LIST | FOLDER)
     }
 
@@ -47,7 +47,7 @@ impl FakeStores {
             DELETE => {
                 let StoreDelete { key, of, expected, .. } = parse_request(request)?;
                 check_key(&key)?;
-                self.check_expected(of, &key, expected.as_deref())?;
+                self.check_expected_value(of, &key, expected.as_deref())?;
                 FakeServiceReply::from_value(&StoreDeleteAnswer::new(
                     self.0.remove(&(of, key)).is_some(),
                 ))
@@ -82,12 +82,12 @@ impl FakeStores {
             );
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        self.check_expected(of, &key, expected.as_deref())?;
+        self.check_expected_value(of, &key, expected.as_deref())?;
         let others = self.0.iter().filter(|((place, other), _)| *place == of && *other != key);
         let (count, bytes) = others.fold((0, 0), |(count, bytes), ((_, key), value)| {
-            (count + 1, bytes + on_disk(key, value))
+            (count + 1, bytes + disk_size(key, value))
         });
-        if count >= KEYS_MAX || bytes + on_disk(&key, value) > BYTES_MAX {
+        if count >= KEYS_MAX || bytes + disk_size(&key, value) > BYTES_MAX {
             let text = format!("the store is full: {KEYS_MAX} values and {BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
@@ -96,7 +96,12 @@ impl FakeStores {
         FakeServiceReply::from_value(&answer)
     }
 
-    fn check_expected(&self, of: StoreOwner, key: &str, expected: Option<&str>) -> Result<()> {
+    fn check_expected_value(
+        &self,
+        of: StoreOwner,
+        key: &str,
+        expected: Option<&str>,
+    ) -> Result<()> {
         let is_digest = |it: &str| it.len() == 64 && it.bytes().all(|it| it.is_ascii_hexdigit());
         let Some(expected) = expected else { return Ok(()) };
         if expected != ABSENT && !is_digest(expected) {
@@ -124,7 +129,7 @@ fn check_key(key: &str) -> Result<()> {
 }
 
 /// Returns the size of a value as the host counts it: that of the file with the key and the value.
-fn on_disk(key: &str, value: &[u8]) -> u64 {
+fn disk_size(key: &str, value: &[u8]) -> u64 {
     let head = Frame::write(key).map_or(0, |head| head.len());
     (head + value.len()) as u64
 }

@@ -9,7 +9,7 @@ use jaato_plugin_engine::PIECE_BYTES_MAX;
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::context::host_bug;
+use super::context::frame_bug_error;
 
 /// The maximum number of waiting frames of a program, which is slowed down to the pace of its
 /// reader.
@@ -58,14 +58,14 @@ impl FakeStream {
     pub fn push(&self, piece: impl Into<Vec<u8>>) {
         let piece = piece.into();
         let mut state = self.lock();
-        let frame = |bytes: &[u8]| Frame::from_json_text(b"", bytes).map_err(host_bug);
+        let frame = |bytes: &[u8]| Frame::from_json_text(b"", bytes).map_err(frame_bug_error);
         state.pieces.extend(piece.chunks(PIECE_BYTES_MAX).map(frame));
         self.wake(state);
     }
 
     /// Adds a piece that is a frame: JSON and bytes.
     pub fn push_frame(&self, json: &impl serde::Serialize, bytes: &[u8]) {
-        let frame = Frame::write_with_bytes(json, bytes).map_err(host_bug);
+        let frame = Frame::write_with_bytes(json, bytes).map_err(frame_bug_error);
         let mut state = self.lock();
         state.pieces.push_back(frame);
         self.wake(state);

@@ -11,9 +11,9 @@ use jaato_types::process::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of, has_shell};
+use super::{PreparedEnvironment, ask_environment, ask_with_bytes, call_environment, has_shell};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, prefix_error};
 
 /// The maximum output of one command that is read.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -61,51 +61,51 @@ impl CommandOutcome {
 impl PreparedEnvironment<'_> {
     /// Returns the ways in which the environment's commands run: none if it has no commands.
     fn command_runners(&self) -> Vec<CommandRunner> {
-        let prepares = self.has(PREPARE, json!({ "program": "true" }));
+        let prepares = self.has_operation(PREPARE, json!({ "program": "true" }));
         let ways = [(has_shell(self), CommandRunner::Environment), (prepares, CommandRunner::Host)];
         ways.into_iter().filter_map(|(is_there, way)| is_there.then_some(way)).collect()
     }
 
     /// Runs a command to its end. Returns both outputs and the exit.
-    fn run(
+    fn run_command(
         &self,
         way: CommandRunner,
         spawn: &Spawn,
         input: &[u8],
     ) -> std::result::Result<CommandOutcome, String> {
         match way {
-            CommandRunner::Environment => self.run_there(spawn, input),
-            CommandRunner::Host => self.run_here(spawn, input),
+            CommandRunner::Environment => self.run_in_environment(spawn, input),
+            CommandRunner::Host => self.run_on_host(spawn, input),
         }
         .map_err(|error| format!("{error} (run by the {way:?})"))
     }
 
-    fn run_there(
+    fn run_in_environment(
         &self,
         spawn: &Spawn,
         input: &[u8],
     ) -> std::result::Result<CommandOutcome, String> {
         let spawned: Value =
-            ask_environment(self.instance, SPAWN, spawn).map_err(error_in("a command"))?;
+            ask_environment(self.instance, SPAWN, spawn).map_err(prefix_error("a command"))?;
         let process = spawned["process"].as_u64().ok_or("a command has no number")?;
         if spawn.stdin == Stdin::Piped {
             let write = json!({ "process": process, "close": true });
             ask_with_bytes::<Value>(self.instance, WRITE, &write, input)
-                .map_err(error_in("its input"))?;
+                .map_err(prefix_error("its input"))?;
         }
-        self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
+        self.read_outcome(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
     }
 
-    fn read(&self, stream: u64) -> std::result::Result<CommandOutcome, String> {
+    fn read_outcome(&self, stream: u64) -> std::result::Result<CommandOutcome, String> {
         let mut ran = CommandOutcome::default();
         loop {
-            let frame = frame_of(
+            let frame = call_environment(
                 self.instance,
                 STREAM_NEXT,
                 &StreamNext { stream, ..StreamNext::default() },
                 &[],
             )
-            .map_err(error_in("its stream"))?;
+            .map_err(prefix_error("its stream"))?;
             let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
             if parsed.json == STREAM_END.to_string().as_bytes() {
                 break;
@@ -117,34 +117,39 @@ impl PreparedEnvironment<'_> {
             STREAM_CLOSE,
             &StreamClose { stream, ..StreamClose::default() },
         );
-        closed.map_err(error_in("closing a stream"))?;
+        closed.map_err(prefix_error("closing a stream"))?;
         Ok(ran)
     }
 
-    fn run_here(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<CommandOutcome, String> {
-        let prepared = self.prepare(spawn).map_err(error_in("a command is prepared"))?;
-        let program = self.host.start_program(&prepared).map_err(error_in("a prepared command"))?;
+    fn run_on_host(
+        &self,
+        spawn: &Spawn,
+        input: &[u8],
+    ) -> std::result::Result<CommandOutcome, String> {
+        let prepared = self.prepare_spawn(spawn).map_err(prefix_error("a command is prepared"))?;
+        let program =
+            self.host.start_program(&prepared).map_err(prefix_error("a prepared command"))?;
         if spawn.stdin == Stdin::Piped {
-            program.write(input).map_err(error_in("its input"))?;
+            program.write(input).map_err(prefix_error("its input"))?;
         }
         let mut ran = CommandOutcome::default();
-        while let Some(frame) = program.next().map_err(error_in("its stream"))? {
+        while let Some(frame) = program.next().map_err(prefix_error("its stream"))? {
             ran.add_frame(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
         }
         Ok(ran)
     }
 
-    fn prepare(&self, spawn: &Spawn) -> Result<Spawn> {
+    fn prepare_spawn(&self, spawn: &Spawn) -> Result<Spawn> {
         ask_environment(self.instance, PREPARE, spawn)
     }
 
     /// Tries to start a command.
-    fn start(&self, way: CommandRunner, spawn: &Spawn) -> Result<()> {
+    fn start_command(&self, way: CommandRunner, spawn: &Spawn) -> Result<()> {
         match way {
             CommandRunner::Environment => {
                 ask_environment::<Value>(self.instance, SPAWN, spawn).map(drop)
             }
-            CommandRunner::Host => self.host.start_program(&self.prepare(spawn)?).map(drop),
+            CommandRunner::Host => self.host.start_program(&self.prepare_spawn(spawn)?).map(drop),
         }
     }
 }
@@ -156,16 +161,16 @@ pub fn commands_run(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVer
     for way in ready.command_runners() {
         let line = "cat; echo \"$MOON\" >&2; exit 3";
         let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
-        let ran = ready.run(way, &spawn, b"light")?;
+        let ran = ready.run_command(way, &spawn, b"light")?;
         ensure(ran.stdout == b"light", || format!("its output: {:?}", display_text(&ran.stdout)))?;
         ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", display_text(&ran.stderr)))?;
         ensure(ran.exit.code == Some(3), || format!("its exit: {:?}", ran.exit))?;
-        let ran = ready.run(way, &Spawn::shell("pwd"), b"")?;
+        let ran = ready.run_command(way, &Spawn::shell("pwd"), b"")?;
         let directory = format!("{}\n", ready.facts.working_directory);
         ensure(ran.stdout == directory.as_bytes(), || {
             format!("it runs in {:?}, not in {directory:?}", display_text(&ran.stdout))
         })?;
-        let missing = ready.start(way, &Spawn::program("no-such-moon"));
+        let missing = ready.start_command(way, &Spawn::program("no-such-moon"));
         let is_told = missing.is_err_and(|error| error.kind == ErrorKind::NotFound);
         ensure(is_told, || "a program that is not there is no `not_found`".into())?;
     }
@@ -180,7 +185,8 @@ pub fn host_commands_are_prepared(suite: &ConformanceSuite, host: &FakeHost) -> 
         let asked =
             Spawn::shell("true").variable("MOON", "full").piped_stdin().deadline_ms(LONG_MS);
         let asked = asked.label("the moon");
-        let prepared = ready.prepare(&asked).map_err(error_in("a command is prepared"))?;
+        let prepared =
+            ready.prepare_spawn(&asked).map_err(prefix_error("a command is prepared"))?;
         let kept = |it: &Spawn| (it.stdin, it.deadline_ms, it.label.clone());
         ensure(kept(&prepared) == kept(&asked), || format!("{asked:?} becomes {prepared:?}"))?;
         let words = [std::slice::from_ref(&prepared.program), &prepared.args].concat();
@@ -196,7 +202,7 @@ pub fn a_deadline_ends_a_command(suite: &ConformanceSuite, host: &FakeHost) -> C
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     for way in ready.command_runners() {
         let spawn = Spawn::shell("echo begun; sleep 300").deadline_ms(300);
-        let ran = ready.run(way, &spawn, b"")?;
+        let ran = ready.run_command(way, &spawn, b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
         ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", display_text(&ran.stdout)))?;
     }
@@ -205,7 +211,10 @@ pub fn a_deadline_ends_a_command(suite: &ConformanceSuite, host: &FakeHost) -> C
 
 /// A command without a deadline gets the environment's default deadline, but a background program
 /// does not. The check waits only for a short deadline.
-pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn environment_deadline_is_kept(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let timeout_ms = ready.facts.shell_timeout_ms;
     for way in ready.command_runners() {
@@ -214,14 +223,14 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         }
         let started: ProcessStartAnswer =
             ask_environment(ready.instance, START, &Spawn::shell("sleep 300"))
-                .map_err(error_in("a program"))?;
-        let ran = ready.run(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
+                .map_err(prefix_error("a program"))?;
+        let ran = ready.run_command(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
         ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", display_text(&ran.stdout)))?;
-        let ran = ready.run(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
+        let ran = ready.run_command(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
         ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
         let listed: Vec<ProcessFacts> =
-            ready.ask_environment(LIST, Value::Null).map_err(error_in("a list"))?;
+            ready.ask_environment(LIST, Value::Null).map_err(prefix_error("a list"))?;
         let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
         ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
     }
@@ -229,14 +238,17 @@ pub fn its_own_deadline_holds(suite: &ConformanceSuite, host: &FakeHost) -> Conf
 }
 
 /// A command that was ended reports so.
-pub fn a_command_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn running_command_can_be_ended(
+    suite: &ConformanceSuite,
+    host: &FakeHost,
+) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let spawned: Value =
             ask_environment(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
-                .map_err(error_in("a command"))?;
-        ready.ask_environment::<Value>(END, spawned.clone()).map_err(error_in("its end"))?;
-        let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
+                .map_err(prefix_error("a command"))?;
+        ready.ask_environment::<Value>(END, spawned.clone()).map_err(prefix_error("its end"))?;
+        let ran = ready.read_outcome(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
         ensure(ran.stdout.is_empty(), || {
             format!("it printed after its end: {:?}", display_text(&ran.stdout))
         })?;

@@ -9,9 +9,9 @@ use jaato_types::files::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{PreparedEnvironment, ask_with_bytes, frame_of};
+use super::{PreparedEnvironment, ask_with_bytes, call_environment};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, prefix_error};
 
 /// The folder of the checks.
 pub(super) const FOLDER: &str = "conformance";
@@ -27,11 +27,11 @@ impl PreparedEnvironment<'_> {
         files: &[(&str, &str)],
     ) -> std::result::Result<bool, String> {
         let nothing = json!({ "path": "nothing", "from": "nothing", "to": "nothing2" });
-        if !self.has(STAT, nothing.clone()) || !self.has(operation, nothing) {
+        if !self.has_operation(STAT, nothing.clone()) || !self.has_operation(operation, nothing) {
             return Ok(false);
         }
         for (path, text) in files {
-            self.write_file(path, text).map_err(error_in(format!("writing `{path}`")))?;
+            self.write_file(path, text).map_err(prefix_error(format!("writing `{path}`")))?;
         }
         Ok(true)
     }
@@ -41,14 +41,14 @@ impl PreparedEnvironment<'_> {
         ask_with_bytes(self.instance, WRITE, &write, text.as_bytes())
     }
 
-    fn text(&self, path: &str) -> std::result::Result<String, String> {
+    fn read_text(&self, path: &str) -> std::result::Result<String, String> {
         let read: FileText = self
             .ask_environment(READ_TEXT, json!({ "path": path_below(path) }))
-            .map_err(error_in("reading"))?;
+            .map_err(prefix_error("reading"))?;
         Ok(read.text)
     }
 
-    pub(super) fn refuses(
+    pub(super) fn check_refused(
         &self,
         operation: &str,
         request: Value,
@@ -60,18 +60,18 @@ impl PreparedEnvironment<'_> {
     }
 
     /// Reads a stream to its end.
-    pub(super) fn frames(
+    pub(super) fn read_frames(
         &self,
         operation: &str,
         request: &Value,
     ) -> std::result::Result<(Value, Vec<Vec<u8>>), String> {
         let opened: Value =
-            self.ask_environment(operation, request.clone()).map_err(error_in(operation))?;
+            self.ask_environment(operation, request.clone()).map_err(prefix_error(operation))?;
         let next = json!({ "stream": opened[STREAM_KEY] });
         let mut frames = Vec::new();
         loop {
-            let frame =
-                frame_of(self.instance, STREAM_NEXT, &next, &[]).map_err(error_in("a piece"))?;
+            let frame = call_environment(self.instance, STREAM_NEXT, &next, &[])
+                .map_err(prefix_error("a piece"))?;
             if matches!(Frame::read::<Value>(&frame), Ok(end) if end == json!(STREAM_END)) {
                 break;
             }
@@ -79,7 +79,7 @@ impl PreparedEnvironment<'_> {
             ensure(frames.len() < ANSWERS_MAX, || format!("`{operation}` has no end"))?;
         }
         let close: Result<Value> = self.ask_environment(STREAM_CLOSE, next);
-        close.map_err(error_in("closing a stream"))?;
+        close.map_err(prefix_error("closing a stream"))?;
         Ok((opened, frames))
     }
 
@@ -87,7 +87,8 @@ impl PreparedEnvironment<'_> {
     pub(super) fn clean_up(self, host: &FakeHost, has_files: bool) -> ConformanceVerdict {
         if has_files {
             let delete = json!({ "path": FOLDER, "recursive": true });
-            self.ask_environment::<Value>(DELETE, delete).map_err(error_in("deleting a folder"))?;
+            self.ask_environment::<Value>(DELETE, delete)
+                .map_err(prefix_error("deleting a folder"))?;
         }
         self.shut_down(host)
     }
@@ -113,7 +114,7 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
         ] {
             let read = json!({ "path": path_below("a.txt"), "unit": unit, "offset": offset, "length": length });
             let found: FileText =
-                ready.ask_environment(READ_TEXT, read.clone()).map_err(error_in(&read))?;
+                ready.ask_environment(READ_TEXT, read.clone()).map_err(prefix_error(&read))?;
             ensure((found.text.as_str(), found.has_more) == (text, has_more), || {
                 format!("{read} is read as {:?}, more: {}", found.text, found.has_more)
             })?;
@@ -121,18 +122,19 @@ pub fn texts_are_read_in_ranges(suite: &ConformanceSuite, host: &FakeHost) -> Co
         }
         let no_text = json!({ "path": path_below("bytes") });
         let write: Result<Value> = ask_with_bytes(ready.instance, WRITE, &no_text, b"a\xffb");
-        write.map_err(error_in("writing bytes"))?;
-        ready.refuses(READ_TEXT, no_text, ErrorKind::InvalidArguments)?;
-        ready.refuses(READ_TEXT, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
+        write.map_err(prefix_error("writing bytes"))?;
+        ready.check_refused(READ_TEXT, no_text, ErrorKind::InvalidArguments)?;
+        ready.check_refused(
+            READ_TEXT,
+            json!({ "path": path_below("gone") }),
+            ErrorKind::NotFound,
+        )?;
     }
     ready.clean_up(host, has)
 }
 
 /// Edits replace pieces that occur once, and apply all changes or none.
-pub fn edits_are_made_whole_or_not_at_all(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
+pub fn edits_are_atomic(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let text = "moon\nsun\nsun\n";
     let has = ready.has_files(EDIT, &[("a.txt", text)])?;
@@ -147,22 +149,22 @@ pub fn edits_are_made_whole_or_not_at_all(
             (json!([{ "old": "", "new": "x" }]), ErrorKind::InvalidArguments),
             (json!([]), ErrorKind::InvalidArguments),
         ] {
-            ready.refuses(EDIT, edit(edits), kind)?;
-            let left = ready.text("a.txt")?;
+            ready.check_refused(EDIT, edit(edits), kind)?;
+            let left = ready.read_text("a.txt")?;
             ensure(left == text, || format!("a refused edit leaves {left:?}"))?;
         }
         let both = json!([
             { "old": "moon", "new": "luna" }, { "old": "sun", "new": "sol", "all": true },
         ]);
         let edited: FileEditAnswer =
-            ready.ask_environment(EDIT, edit(both)).map_err(error_in("an edit"))?;
+            ready.ask_environment(EDIT, edit(both)).map_err(prefix_error("an edit"))?;
         ensure(edited.replaced == [1, 2], || format!("replaced: {:?}", edited.replaced))?;
-        let left = ready.text("a.txt")?;
+        let left = ready.read_text("a.txt")?;
         ensure(left == "luna\nsol\nsol\n", || format!("the edits leave {left:?}"))?;
         let mut stale = edit(json!([{ "old": "luna", "new": "moon" }]));
         stale["expected"] = json!("a version that never was");
         if edited.facts.version.is_some() {
-            ready.refuses(EDIT, stale, ErrorKind::Conflict)?;
+            ready.check_refused(EDIT, stale, ErrorKind::Conflict)?;
         }
     }
     ready.clean_up(host, has)
@@ -179,15 +181,19 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
             ready
                 .ask_environment::<Value>(operation, request.clone())
                 .map(drop)
-                .map_err(error_in(request))
+                .map_err(prefix_error(request))
         };
         for operation in [COPY, MOVE] {
-            ready.refuses(operation, pair("a.txt", "b.txt"), ErrorKind::Conflict)?;
-            ready.refuses(operation, pair("f", "b.txt"), ErrorKind::Conflict)?;
-            ready.refuses(operation, pair("gone", "c.txt"), ErrorKind::NotFound)?;
+            ready.check_refused(operation, pair("a.txt", "b.txt"), ErrorKind::Conflict)?;
+            ready.check_refused(operation, pair("f", "b.txt"), ErrorKind::Conflict)?;
+            ready.check_refused(operation, pair("gone", "c.txt"), ErrorKind::NotFound)?;
         }
-        ready.refuses(COPY, pair("f", "f/inside"), ErrorKind::InvalidArguments)?;
-        ready.refuses(STAT, json!({ "path": path_below("f/inside") }), ErrorKind::NotFound)?;
+        ready.check_refused(COPY, pair("f", "f/inside"), ErrorKind::InvalidArguments)?;
+        ready.check_refused(
+            STAT,
+            json!({ "path": path_below("f/inside") }),
+            ErrorKind::NotFound,
+        )?;
         let mut over = pair("a.txt", "b.txt");
         over["overwrite"] = json!(true);
         done(COPY, over)?;
@@ -201,24 +207,24 @@ pub fn files_are_copied_and_moved(suite: &ConformanceSuite, host: &FakeHost) -> 
             ("moved/g/two", "2"),
             ("c.txt", "a"),
         ] {
-            let found = ready.text(path)?;
+            let found = ready.read_text(path)?;
             ensure(found == text, || format!("`{path}` holds {found:?}, not {text:?}"))?;
         }
         for path in ["a.txt", "f"] {
-            ready.refuses(STAT, json!({ "path": path_below(path) }), ErrorKind::NotFound)?;
+            ready.check_refused(STAT, json!({ "path": path_below(path) }), ErrorKind::NotFound)?;
         }
     }
     ready.clean_up(host, has)
 }
 
 /// A tree is walked in order, with a folder before its content.
-pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn folder_trees_are_walked(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let files = [("b/two", ""), ("b/a/one", ""), ("c", ""), ("a", ""), (".git/x", "")];
     let has = ready.has_files(WALK, &files)?;
     if has {
         let walked = |request: Value| -> std::result::Result<Vec<String>, String> {
-            let (_, frames) = ready.frames(WALK, &request)?;
+            let (_, frames) = ready.read_frames(WALK, &request)?;
             let mut paths = Vec::new();
             for frame in frames {
                 let page: WalkedPage = Frame::read(&frame).map_err(|error| error.to_string())?;
@@ -230,13 +236,13 @@ pub fn trees_are_gone_through(suite: &ConformanceSuite, host: &FakeHost) -> Conf
         ensure(all == ["a", "b", "b/a", "b/a/one", "b/two", "c"], || format!("{all:?}"))?;
         let top = walked(json!({ "path": FOLDER, "depth_max": 1 }))?;
         ensure(top == ["a", "b", "c"], || format!("one folder deep: {top:?}"))?;
-        ready.refuses(WALK, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
+        ready.check_refused(WALK, json!({ "path": path_below("gone") }), ErrorKind::NotFound)?;
     }
     ready.clean_up(host, has)
 }
 
 /// A file can be read and written in pieces. An unfinished write keeps the old file.
-pub fn files_come_and_go_in_pieces(
+pub fn files_are_streamed_in_pieces(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
@@ -249,7 +255,7 @@ pub fn files_come_and_go_in_pieces(
             for (key, value) in extra.as_object().into_iter().flatten() {
                 request[key] = value.clone();
             }
-            let (opened, frames) = ready.frames(READ_STREAM, &request)?;
+            let (opened, frames) = ready.read_frames(READ_STREAM, &request)?;
             let mut bytes = Vec::new();
             for frame in &frames {
                 let parsed = Frame::parse(frame).map_err(|error| error.to_string())?;
@@ -265,27 +271,27 @@ pub fn files_come_and_go_in_pieces(
         let begin = || -> std::result::Result<Value, String> {
             let write = json!({ "path": path_below("a.txt") });
             let begun: Value =
-                ready.ask_environment(WRITE_STREAM, write).map_err(error_in("a file"))?;
+                ready.ask_environment(WRITE_STREAM, write).map_err(prefix_error("a file"))?;
             let piece = json!({ "file": begun["file"] });
             for bytes in [&b"new "[..], b"text"] {
                 let written: Result<Value> =
                     ask_with_bytes(ready.instance, WRITE_PIECE, &piece, bytes);
-                written.map_err(error_in("a piece"))?;
+                written.map_err(prefix_error("a piece"))?;
             }
-            let before = ready.text("a.txt")?;
+            let before = ready.read_text("a.txt")?;
             ensure(before == "0123456789", || format!("before its end it is {before:?}"))?;
             Ok(begun)
         };
         let left = begin()?;
         ready
             .ask_environment::<Value>(STREAM_CLOSE, json!({ "stream": left[STREAM_KEY] }))
-            .map_err(error_in("leaving a file"))?;
+            .map_err(prefix_error("leaving a file"))?;
         let finished = begin()?;
         let facts: FileFacts = ready
             .ask_environment(WRITE_FINISH, json!({ "file": finished["file"] }))
-            .map_err(error_in("finishing a file"))?;
+            .map_err(prefix_error("finishing a file"))?;
         ensure(facts.size == 8, || format!("{facts:?}"))?;
-        let text = ready.text("a.txt")?;
+        let text = ready.read_text("a.txt")?;
         ensure(text == "new text", || format!("it holds {text:?}"))?;
     }
     ready.clean_up(host, has)

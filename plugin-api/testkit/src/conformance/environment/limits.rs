@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::files::FOLDER;
 use super::{PreparedEnvironment, ask_with_bytes};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, prefix_error};
 
 type LimitCheckResult<T> = Result<T, String>;
 
@@ -32,8 +32,9 @@ const WAYS: [&str; 3] = ["secret/key", "./secret//key", "in/../secret/deep/../ke
 
 /// Returns the full path of the folder of the checks.
 fn checks_folder(ready: &PreparedEnvironment<'_>) -> LimitCheckResult<String> {
-    let facts: FileFacts =
-        ready.ask_environment(STAT, json!({ "path": FOLDER })).map_err(error_in("its folder"))?;
+    let facts: FileFacts = ready
+        .ask_environment(STAT, json!({ "path": FOLDER }))
+        .map_err(prefix_error("its folder"))?;
     Ok(facts.path)
 }
 
@@ -50,7 +51,7 @@ fn path_below(path: &str) -> String {
 
 /// A denied file cannot be read, listed or changed, and the folders above it cannot be moved,
 /// copied or deleted.
-pub fn denied_files_are_out_of_reach(
+pub fn denied_files_are_unreachable(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
@@ -61,7 +62,11 @@ pub fn denied_files_are_out_of_reach(
         let denied = vec![format!("{top}/secret"), format!("{top}/in/sec*")];
         let limits = FileLimits { denied, ..FileLimits::default() };
         let refuses = |operation: &str, request: Value| {
-            ready.refuses(operation, limit_request(&limits, request), ErrorKind::PermissionDenied)
+            ready.check_refused(
+                operation,
+                limit_request(&limits, request),
+                ErrorKind::PermissionDenied,
+            )
         };
         for way in WAYS {
             let path = path_below(way);
@@ -87,15 +92,15 @@ pub fn denied_files_are_out_of_reach(
         }
         let read = json!({ "path": path_below("plain.txt") });
         let plain: Result<Value, _> = ready.ask_environment(READ, limit_request(&limits, read));
-        plain.map_err(error_in("reading what is not denied"))?;
+        plain.map_err(prefix_error("reading what is not denied"))?;
         // Such a rule denies no folder.
         let limits = FileLimits { denied: vec![format!("{top}/*/.*")], ..FileLimits::default() };
         let hidden = limit_request(&limits, json!({ "path": path_below("hidden/.key") }));
-        ready.refuses(READ, hidden, ErrorKind::PermissionDenied)?;
+        ready.check_refused(READ, hidden, ErrorKind::PermissionDenied)?;
         for operation in [LIST, STAT] {
             let request = limit_request(&limits, json!({ "path": path_below("hidden/") }));
             let answer: Result<Value, _> = ready.ask_environment(operation, request);
-            answer.map_err(error_in("a folder with hidden files"))?;
+            answer.map_err(prefix_error("a folder with hidden files"))?;
         }
         let search = json!({ "path": path_below("hidden"), "pattern": "moon" });
         read_pages::<SearchedPage>(&ready, SEARCH, limit_request(&limits, search))?;
@@ -104,10 +109,7 @@ pub fn denied_files_are_out_of_reach(
 }
 
 /// Lists, walks and searches leave out denied files and count them separately.
-pub fn searches_leave_out_what_is_denied(
-    suite: &ConformanceSuite,
-    host: &FakeHost,
-) -> ConformanceVerdict {
+pub fn searches_skip_denied_files(suite: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     let has = ready.has_files(SEARCH, &FILES)?;
     if has {
@@ -115,7 +117,7 @@ pub fn searches_leave_out_what_is_denied(
         let limits = FileLimits { denied, ..FileLimits::default() };
         let in_folder = |more: Value| -> Value {
             let mut request = json!({ "path": FOLDER });
-            super::searches::merge(&mut request, &more);
+            super::searches::merge_json(&mut request, &more);
             limit_request(&limits, request)
         };
         let found: Vec<SearchedPage> =
@@ -138,7 +140,7 @@ pub fn searches_leave_out_what_is_denied(
         let mut entries = walked.iter().flat_map(|page| &page.entries);
         ensure(entries.all(|entry| !entry.path.contains("secret")), || format!("{walked:?}"))?;
         let listed: FolderEntries =
-            ready.ask_environment(LIST, in_folder(json!({}))).map_err(error_in("a list"))?;
+            ready.ask_environment(LIST, in_folder(json!({}))).map_err(prefix_error("a list"))?;
         ensure(listed.entries.iter().all(|entry| entry.name != "secret"), || {
             format!("{listed:?}")
         })?;
@@ -166,7 +168,7 @@ pub fn protected_files_are_not_changed(
         let path = path_below("plain.txt");
         let read: Result<Value, _> =
             ready.ask_environment(READ, limit_request(&limits, json!({ "path": path })));
-        read.map_err(error_in("reading what is protected"))?;
+        read.map_err(prefix_error("reading what is protected"))?;
         let write = limit_request(&limits, json!({ "path": path }));
         let written: Result<Value, _> = ask_with_bytes(ready.instance, WRITE, &write, b"x");
         let error = written.err().ok_or("what is protected is written")?;
@@ -197,20 +199,20 @@ pub fn file_changed_after_its_check_is_refused(
         let path = path_below("plain.txt");
         let resolved: FileResolveAnswer = ready
             .ask_environment(RESOLVE, json!({ "paths": [path] }))
-            .map_err(error_in("resolving"))?;
+            .map_err(prefix_error("resolving"))?;
         ensure(resolved.paths.len() == 1, || format!("{resolved:?}"))?;
         let known = resolved.paths.into_iter().flatten().filter(|it| it.identity.is_some());
         let limits = FileLimits { expected: known.collect(), ..FileLimits::default() };
         if !limits.is_empty() {
             let read = limit_request(&limits, json!({ "path": path }));
             let same: Result<Value, _> = ready.ask_environment(READ, read.clone());
-            same.map_err(error_in("reading the same file"))?;
+            same.map_err(prefix_error("reading the same file"))?;
             let away = json!({ "from": path, "to": path_below("away") });
-            ready.ask_environment::<Value>(MOVE, away).map_err(error_in("moving"))?;
+            ready.ask_environment::<Value>(MOVE, away).map_err(prefix_error("moving"))?;
             let pair = json!({ "from": path_below("away"), "to": path });
-            ready.ask_environment::<Value>(COPY, pair).map_err(error_in("copying"))?;
-            ready.refuses(READ, read.clone(), ErrorKind::Conflict)?;
-            ready.refuses(WRITE, read, ErrorKind::Conflict)?;
+            ready.ask_environment::<Value>(COPY, pair).map_err(prefix_error("copying"))?;
+            ready.check_refused(READ, read.clone(), ErrorKind::Conflict)?;
+            ready.check_refused(WRITE, read, ErrorKind::Conflict)?;
         }
     }
     ready.clean_up(host, has)
@@ -221,7 +223,7 @@ fn read_pages<T: DeserializeOwned>(
     operation: &str,
     request: Value,
 ) -> LimitCheckResult<Vec<T>> {
-    let (_, frames) = ready.frames(operation, &request)?;
+    let (_, frames) = ready.read_frames(operation, &request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()
 }

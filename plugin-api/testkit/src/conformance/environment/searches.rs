@@ -27,7 +27,7 @@ fn read_pages<T: DeserializeOwned>(
     operation: &str,
     request: &Value,
 ) -> SearchCheckResult<Vec<T>> {
-    let (_, frames) = ready.frames(operation, request)?;
+    let (_, frames) = ready.read_frames(operation, request)?;
     let read = |frame: &Vec<u8>| Frame::read(frame).map_err(|error| error.to_string());
     frames.iter().map(read).collect()
 }
@@ -42,7 +42,7 @@ pub fn files_are_found_with_their_facts(
     if has {
         let found = |pattern: &str, more: Value| -> SearchCheckResult<(Vec<String>, u64)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER, "order": "path" });
-            merge(&mut request, &more);
+            merge_json(&mut request, &more);
             let pages: Vec<FoundPage> = read_pages(&ready, FIND, &request)?;
             let count = pages.last().map_or(0, |page| page.count);
             Ok((pages.into_iter().flat_map(|page| page.files).map(|it| it.path).collect(), count))
@@ -73,10 +73,10 @@ pub fn files_are_found_with_their_facts(
         ensure(size == Some(25), || format!("`a.rs` has {size:?} bytes"))?;
         for pattern in ["{a", "", "/a/*"] {
             let request = json!({ "pattern": pattern, "path": FOLDER });
-            ready.refuses(FIND, request, ErrorKind::InvalidArguments)?;
+            ready.check_refused(FIND, request, ErrorKind::InvalidArguments)?;
         }
         let gone = json!({ "pattern": "a/*", "path": format!("{FOLDER}/gone") });
-        ready.refuses(FIND, gone, ErrorKind::NotFound)?;
+        ready.check_refused(FIND, gone, ErrorKind::NotFound)?;
     }
     ready.clean_up(host, has)
 }
@@ -90,7 +90,7 @@ pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
                      more: Value|
          -> SearchCheckResult<(Vec<String>, SearchTotals)> {
             let mut request = json!({ "pattern": pattern, "path": FOLDER });
-            merge(&mut request, &more);
+            merge_json(&mut request, &more);
             let pages: Vec<SearchedPage> = read_pages(&ready, SEARCH, &request)?;
             let totals = pages.last().map_or_else(SearchTotals::default, |page| page.totals);
             let mut lines = Vec::new();
@@ -146,15 +146,15 @@ pub fn texts_are_searched(suite: &ConformanceSuite, host: &FakeHost) -> Conforma
         ensure(large.files_too_large == 2 && large.files_searched == 2, || format!("{large:?}"))?;
         for pattern in ["(", "((a{1000}){1000}){1000}", r"(a)\1"] {
             let request = json!({ "pattern": pattern, "path": FOLDER });
-            ready.refuses(SEARCH, request, ErrorKind::InvalidArguments)?;
+            ready.check_refused(SEARCH, request, ErrorKind::InvalidArguments)?;
         }
         let gone = json!({ "pattern": "moon", "path": format!("{FOLDER}/gone") });
-        ready.refuses(SEARCH, gone, ErrorKind::NotFound)?;
+        ready.check_refused(SEARCH, gone, ErrorKind::NotFound)?;
     }
     ready.clean_up(host, has)
 }
 
-pub(super) fn merge(request: &mut Value, more: &Value) {
+pub(super) fn merge_json(request: &mut Value, more: &Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         request[key] = value.clone();
     }

@@ -12,9 +12,9 @@ use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
 use super::commands::{OUTPUT_BYTES_MAX, display_text};
-use super::{PreparedEnvironment, ask_environment, ask_with_bytes, frame_of};
+use super::{PreparedEnvironment, ask_environment, ask_with_bytes, call_environment};
 use crate::FakeHost;
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, error_in};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, ensure, prefix_error};
 
 /// Longer than a program takes to read its input.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,7 +33,10 @@ struct TerminalProgramScreen<'a> {
 
 impl<'a> TerminalProgramScreen<'a> {
     /// Runs a shell command on a terminal of 33 rows and 101 columns.
-    fn run(ready: &'a PreparedEnvironment<'a>, line: &str) -> std::result::Result<Self, String> {
+    fn start_program(
+        ready: &'a PreparedEnvironment<'a>,
+        line: &str,
+    ) -> std::result::Result<Self, String> {
         let spawn = TerminalSpawn {
             program: "sh".to_owned(),
             args: vec!["-c".to_owned(), line.to_owned()],
@@ -42,7 +45,7 @@ impl<'a> TerminalProgramScreen<'a> {
             ..TerminalSpawn::default()
         };
         let spawned: Value =
-            ask_environment(ready.instance, SPAWN, &spawn).map_err(error_in("a terminal"))?;
+            ask_environment(ready.instance, SPAWN, &spawn).map_err(prefix_error("a terminal"))?;
         let number = |key: &str| spawned[key].as_u64().ok_or(format!("it has no `{key}`"));
         let (terminal, stream) = (number("terminal")?, number(STREAM_KEY)?);
         Ok(Self { ready, terminal, stream, seen: Vec::new(), exit: None })
@@ -51,8 +54,8 @@ impl<'a> TerminalProgramScreen<'a> {
     /// Reads one piece. Returns false after the last one.
     fn read_piece(&mut self) -> std::result::Result<bool, String> {
         let next = StreamNext { stream: self.stream, ..StreamNext::default() };
-        let frame = frame_of(self.ready.instance, STREAM_NEXT, &next, &[])
-            .map_err(error_in("its stream"))?;
+        let frame = call_environment(self.ready.instance, STREAM_NEXT, &next, &[])
+            .map_err(prefix_error("its stream"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
         if parsed.json == STREAM_END.to_string().as_bytes() {
             return Ok(false);
@@ -89,7 +92,7 @@ impl<'a> TerminalProgramScreen<'a> {
             STREAM_CLOSE,
             &StreamClose { stream: self.stream, ..StreamClose::default() },
         );
-        closed.map_err(error_in("closing a stream"))?;
+        closed.map_err(prefix_error("closing a stream"))?;
         self.exit.ok_or("it does not report its exit".into())
     }
 
@@ -98,23 +101,23 @@ impl<'a> TerminalProgramScreen<'a> {
         self.ready
             .ask_environment::<Value>(operation, request)
             .map(drop)
-            .map_err(error_in(operation))
+            .map_err(prefix_error(operation))
     }
 
-    fn types(&self, text: &str) -> ConformanceVerdict {
+    fn type_text(&self, text: &str) -> ConformanceVerdict {
         let named = json!({ "terminal": self.terminal });
         let typed: Result<Value> =
             ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes());
-        typed.map(drop).map_err(error_in("typing"))
+        typed.map(drop).map_err(prefix_error("typing"))
     }
 
     /// Writes input to a program that reads, with a limit on the time. An environment that enforces
     /// the limit returns how many bytes the terminal took.
-    fn types_within(&self, text: &str, longest: Duration) -> ConformanceVerdict {
+    fn type_text_within(&self, text: &str, longest: Duration) -> ConformanceVerdict {
         let wait_ms = longest.as_millis() as u64;
         let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
         let typed: Value = ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes())
-            .map_err(error_in("typing within a time"))?;
+            .map_err(prefix_error("typing within a time"))?;
         ensure(typed["bytes"].is_null() || typed["bytes"] == text.len(), || {
             format!("of {} bytes that were typed it tells {}", text.len(), typed["bytes"])
         })
@@ -123,12 +126,12 @@ impl<'a> TerminalProgramScreen<'a> {
 
 /// Returns true if the environment has terminals. Without them, [`SPAWN`] is an unknown operation.
 fn has_terminals(ready: &PreparedEnvironment<'_>) -> bool {
-    ready.has(SPAWN, json!({ "program": "no-such-moon" }))
+    ready.has_operation(SPAWN, json!({ "program": "no-such-moon" }))
 }
 
 /// A program runs on a terminal of the requested size, notices a new size, reads input, and ends
 /// with its exit code.
-pub fn terminals_have_a_size_and_take_what_is_typed(
+pub fn terminals_have_size_and_input(
     suite: &ConformanceSuite,
     host: &FakeHost,
 ) -> ConformanceVerdict {
@@ -136,7 +139,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
     if has_terminals(&ready) {
         let line = "test -t 0 && test -t 1 && test -t 2 && echo \"on $TERM\"; stty size; read moon; \
             stty size; echo \"it is $moon\"; exit 4";
-        let mut screen = TerminalProgramScreen::run(&ready, line)?;
+        let mut screen = TerminalProgramScreen::start_program(&ready, line)?;
         screen.read_until("33 101\r\n")?;
         ensure(screen.has("on xterm-256color\r\n"), || {
             format!(
@@ -147,11 +150,11 @@ pub fn terminals_have_a_size_and_take_what_is_typed(
         screen.run_operation(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
         let state: TerminalState = ready
             .ask_environment(STATE, json!({ "terminal": screen.terminal }))
-            .map_err(error_in("a look at it"))?;
+            .map_err(prefix_error("a look at it"))?;
         ensure(state.echoes != Some(false), || {
             format!("it does not show what is typed: {state:?}")
         })?;
-        screen.types_within("full\n", PATIENCE)?;
+        screen.type_text_within("full\n", PATIENCE)?;
         screen.read_until("full\r\n5 70\r\n")?;
         screen.read_until("it is full\r\n")?;
         let exit = screen.read_to_end()?;
@@ -169,10 +172,10 @@ pub fn terminals_signal_their_foreground(
     if has_terminals(&ready) {
         let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
         for how in ["a signal", "a key"] {
-            let mut screen = TerminalProgramScreen::run(&ready, line)?;
+            let mut screen = TerminalProgramScreen::start_program(&ready, line)?;
             screen.read_until("up\r\n")?;
             match how {
-                "a key" => screen.types("\x03")?,
+                "a key" => screen.type_text("\x03")?,
                 _ => screen.run_operation(SIGNAL, json!({ "signal": Signal::Interrupt }))?,
             }
             screen.read_until("caught\r\n").map_err(|what| format!("{how}: {what}"))?;
@@ -189,8 +192,10 @@ pub fn a_terminal_is_ended(suite: &ConformanceSuite, host: &FakeHost) -> Conform
     let Some(ready) = PreparedEnvironment::set_up(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
         // A hangup alone does not end this program.
-        let mut screen =
-            TerminalProgramScreen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
+        let mut screen = TerminalProgramScreen::start_program(
+            &ready,
+            "trap '' HUP INT; echo up; sleep 300; echo late",
+        )?;
         screen.read_until("up\r\n")?;
         screen.run_operation(END, json!({}))?;
         let named = json!({ "terminal": screen.terminal });
@@ -214,9 +219,9 @@ pub fn processes_left_by_a_terminal_are_ended(
     if has_terminals(&ready) {
         let line = "(trap '' HUP; echo up; exec sleep 300) & \
             while ! kill -0 $!; do :; done; read moon; exit 5";
-        let mut screen = TerminalProgramScreen::run(&ready, line)?;
+        let mut screen = TerminalProgramScreen::start_program(&ready, line)?;
         screen.read_until("up\r\n")?;
-        screen.types("\n")?;
+        screen.type_text("\n")?;
         while screen.read_piece()? && screen.exit.is_none() {}
         let exit = screen.exit.clone().unwrap_or_default();
         ensure(exit.code == Some(5), || format!("its exit: {exit:?}"))?;
@@ -225,7 +230,7 @@ pub fn processes_left_by_a_terminal_are_ended(
             screen.run_operation(END, json!({}))?;
             // The process may end a moment later.
             let line = format!("while kill -0 {}; do sleep 0.01; done; echo gone", left.pid);
-            TerminalProgramScreen::run(&ready, &line)?.read_until("gone\r\n")?;
+            TerminalProgramScreen::start_program(&ready, &line)?.read_until("gone\r\n")?;
         }
         screen.read_to_end()?;
     }
@@ -252,11 +257,12 @@ pub fn bad_requests_of_terminals_are_refused(
             |program: &str, directory: &str| json!({ "program": program, "directory": directory });
         refused(SPAWN, spawn("no-such-moon", ""), ErrorKind::NotFound)?;
         refused(SPAWN, spawn("sh", "no-such-folder"), ErrorKind::NotFound)?;
-        let mut screen = TerminalProgramScreen::run(&ready, "echo up; read moon; exit 7")?;
+        let mut screen =
+            TerminalProgramScreen::start_program(&ready, "echo up; read moon; exit 7")?;
         screen.read_until("up\r\n")?;
         let flat = json!({ "terminal": screen.terminal, "rows": 0, "columns": 7 });
         refused(RESIZE, flat, ErrorKind::InvalidArguments)?;
-        screen.types("\n")?;
+        screen.type_text("\n")?;
         let exit = screen.read_to_end()?;
         ensure(exit.code == Some(7), || format!("it does not live on: {exit:?}"))?;
     }
@@ -264,9 +270,9 @@ pub fn bad_requests_of_terminals_are_refused(
 }
 
 /// Starts a program on a terminal and leaves it running.
-pub(super) fn leave_one(ready: &PreparedEnvironment<'_>) -> ConformanceVerdict {
+pub(super) fn leave_terminal_open(ready: &PreparedEnvironment<'_>) -> ConformanceVerdict {
     if has_terminals(ready) {
-        TerminalProgramScreen::run(ready, "trap '' HUP; echo up; sleep 300")?
+        TerminalProgramScreen::start_program(ready, "trap '' HUP; echo up; sleep 300")?
             .read_until("up\r\n")?;
     }
     Ok(())

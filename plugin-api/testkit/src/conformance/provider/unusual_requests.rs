@@ -8,7 +8,7 @@ use jaato_types::{
 use serde_json::{Map, json};
 
 use super::{check_completion, check_finished, provider_spec, simple_request};
-use crate::conformance::{ConformanceSuite, ConformanceVerdict, clear_error, ensure};
+use crate::conformance::{ConformanceSuite, ConformanceVerdict, check_error_text, ensure};
 use crate::{FakeHost, FinishedCall};
 
 /// The tool in the histories.
@@ -21,7 +21,7 @@ pub fn a_history_of_every_kind_is_answered_or_refused(
     host: &FakeHost,
 ) -> ConformanceVerdict {
     let spec = provider_spec(host)?;
-    let request = with_history(spec);
+    let request = request_with_history(spec);
     check_finished(&request, &host.complete(&request))?;
     // Also without each single part, because one refused part must not hide another.
     for (at, message) in request.messages.iter().enumerate() {
@@ -59,23 +59,23 @@ pub fn a_history_larger_than_a_frame_is_answered_or_refused(
 }
 
 /// Each listed option exists, and is accepted with an ordinary value whenever a simple request is.
-pub fn listed_options_are_taken(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
+pub fn listed_options_are_accepted(_: &ConformanceSuite, host: &FakeHost) -> ConformanceVerdict {
     let spec = provider_spec(host)?;
-    let plain = with_tool(simple_request(spec));
+    let plain = add_tool(simple_request(spec));
     let is_answered = host.complete(&plain).result.is_ok();
     for name in &spec.options {
-        let Some(request) = with_option(spec, name) else {
+        let Some(request) = request_with_option(spec, name) else {
             return Err(format!("it lists the unknown option `{name}`"));
         };
         let finished = host.complete(&request);
         match &finished.result {
             Ok(completion) => {
-                let deltas = deltas_of(&request, &finished, completion);
+                let deltas = shown_deltas(&request, &finished, completion);
                 check_completion(&request, &deltas, completion)
                     .map_err(|what| format!("with the option `{name}`: {what}"))?;
             }
             Err(error) => {
-                clear_error(&format!("a request with the option `{name}`"), error)?;
+                check_error_text(&format!("a request with the option `{name}`"), error)?;
                 ensure(!is_answered, || {
                     format!("the option `{name}` is listed but refused: {error}")
                 })?;
@@ -87,7 +87,7 @@ pub fn listed_options_are_taken(_: &ConformanceSuite, host: &FakeHost) -> Confor
 
 /// Returns the deltas of a completion. Without streaming, a provider may omit them or send them at
 /// the end.
-fn deltas_of(
+fn shown_deltas(
     request: &CompletionRequest,
     finished: &FinishedCall<Completion>,
     completion: &Completion,
@@ -107,8 +107,8 @@ fn deltas_of(
     shown.collect()
 }
 
-fn with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
-    let mut request = with_tool(simple_request(spec));
+fn request_with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
+    let mut request = add_tool(simple_request(spec));
     let options = &mut request.options;
     match name {
         "max_output_tokens" => options.max_output_tokens = Some(16),
@@ -131,9 +131,9 @@ fn with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
             options.extra_headers.insert("x-conformance".to_owned(), "1".to_owned());
         }
         TOOLS_CHANGED => {
-            let (added, removed) = (vec![tool()], vec![ToolName::from("listen")]);
+            let (added, removed) = (vec![sample_tool_spec()], vec![ToolName::from("listen")]);
             let changed = ToolsChanged { added, removed, ..ToolsChanged::default() };
-            request.tools = vec![ToolSpec { name: "listen".into(), ..tool() }];
+            request.tools = vec![ToolSpec { name: "listen".into(), ..sample_tool_spec() }];
             request.messages[0].parts.insert(0, Part::ToolsChanged(changed));
         }
         _ => return None,
@@ -141,7 +141,7 @@ fn with_option(spec: &ProviderSpec, name: &str) -> Option<CompletionRequest> {
     Some(request)
 }
 
-fn tool() -> ToolSpec {
+fn sample_tool_spec() -> ToolSpec {
     ToolSpec {
         name: TOOL.into(),
         description: "Looks at something.".to_owned(),
@@ -150,14 +150,14 @@ fn tool() -> ToolSpec {
     }
 }
 
-fn with_tool(mut request: CompletionRequest) -> CompletionRequest {
-    request.tools = vec![tool()];
+fn add_tool(mut request: CompletionRequest) -> CompletionRequest {
+    request.tools = vec![sample_tool_spec()];
     request
 }
 
 /// Returns a request whose history contains everything that a history may contain.
-fn with_history(spec: &ProviderSpec) -> CompletionRequest {
-    let mut request = with_tool(simple_request(spec));
+fn request_with_history(spec: &ProviderSpec) -> CompletionRequest {
+    let mut request = add_tool(simple_request(spec));
     let opaque = |provider: &str| {
         let (provider, model) = (provider.to_owned(), request.model.clone());
         let item = json!({ "id": "rs_1", "encrypted_content": "…", "list": [1, null] });
