@@ -62,7 +62,7 @@ fn detect_format(path: &Path) -> io::Result<Option<ArchiveFormat>> {
 }
 
 /// Unpacks the libraries of an archive into a new folder below `scratch`.
-pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
+pub fn unpack_archive(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
     let failed = |error: io::Error| InstallError::Archive(path.to_owned(), error.to_string());
     let folder =
         tempfile::Builder::new().prefix(".unpacked-").tempdir_in(scratch).map_err(failed)?;
@@ -90,8 +90,8 @@ fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
             return Err(io::Error::other("it has too many entries"));
         }
         match entry.header().entry_type() {
-            EntryType::GNULongName => long_name = Some(gnu_name(&mut entry)?),
-            EntryType::XHeader => long_name = pax_name(&mut entry)?.or(long_name),
+            EntryType::GNULongName => long_name = Some(read_gnu_name(&mut entry)?),
+            EntryType::XHeader => long_name = read_pax_name(&mut entry)?.or(long_name),
             EntryType::GNULongLink | EntryType::XGlobalHeader => {
                 read_bounded_entry(&mut entry, EXTENSION_BYTES_MAX).map(drop)?;
             }
@@ -100,7 +100,7 @@ fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
                     Some(name) => name,
                     None => entry.header().path()?.into_owned(),
                 };
-                if let Some(path) = plain_path(&named) {
+                if let Some(path) = to_plain_path(&named) {
                     unpack_file(&mut entry, &path, folder, &mut folders)?;
                 }
             }
@@ -124,7 +124,7 @@ fn unpack_file(
         }
     }
     // The folders of other systems show which systems there are, even if they stay empty here.
-    jaato_places::make_missing(parent)?;
+    jaato_places::make_missing_folders(parent)?;
     if path.to_string_lossy().ends_with(DLL_SUFFIX) {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
         io::copy(entry, &mut file)?;
@@ -133,21 +133,21 @@ fn unpack_file(
 }
 
 /// Reads the name that a GNU tar keeps in its own entry, up to the zero byte after it.
-fn gnu_name(entry: &mut impl Read) -> io::Result<PathBuf> {
+fn read_gnu_name(entry: &mut impl Read) -> io::Result<PathBuf> {
     let mut name = read_bounded_entry(entry, NAME_BYTES_MAX)?;
     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
     Ok(OsString::from_vec(name).into())
 }
 
 /// Returns the name in the extended metadata of an entry, if it is there.
-fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
+fn read_pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
     let facts = read_bounded_entry(entry, EXTENSION_BYTES_MAX)?;
     let mut name = None;
     for fact in PaxExtensions::new(&facts) {
         let fact = fact?;
         if fact.key_bytes() == b"path" {
             if fact.value_bytes().len() as u64 > NAME_BYTES_MAX {
-                return Err(too_long());
+                return Err(too_long_error());
             }
             name = Some(OsString::from_vec(fact.value_bytes().to_vec()).into());
         }
@@ -159,15 +159,15 @@ fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
 fn read_bounded_entry(entry: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max { Err(too_long()) } else { Ok(bytes) }
+    if bytes.len() as u64 > bytes_max { Err(too_long_error()) } else { Ok(bytes) }
 }
 
-fn too_long() -> io::Error {
+fn too_long_error() -> io::Error {
     io::Error::other("a name in it is too long")
 }
 
 /// Returns the path if it has only plain names, and not too many.
-fn plain_path(path: &Path) -> Option<PathBuf> {
+fn to_plain_path(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     let mut depth = 0;
     for part in path.components() {

@@ -83,7 +83,7 @@ impl InstallError {
             Self::Taken { path, .. } => {
                 Some(format!("check `{}` and move it away", path.display()))
             }
-            Self::Write(_, error) => jaato_places::hint_of(error),
+            Self::Write(_, error) => jaato_places::io_error_hint(error),
             Self::Read(..) => None,
         }
     }

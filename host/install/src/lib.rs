@@ -19,6 +19,8 @@ mod tests;
 pub use error::InstallError;
 pub use limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
 pub use name_conflicts::{PluginConflict, find_conflicts};
-pub use plugin_files::{InstalledPlugin, PlacedPlugin, find_plugin_path, install, placed_plugins};
+pub use plugin_files::{
+    InstalledPlugin, PlacedPlugin, find_plugin_path, install_plugin, placed_plugins,
+};
 pub use source::InstallSource;
 pub use system::target_triple;

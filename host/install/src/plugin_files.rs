@@ -57,7 +57,10 @@ pub fn find_plugin_path(name: &PluginName, folder: &Path) -> (PathBuf, Option<Pl
 ///
 /// # Errors
 /// When another plugin is at its path, or the path cannot be written.
-pub fn install(source: &InstallSource, folder: &Path) -> Result<InstalledPlugin, InstallError> {
+pub fn install_plugin(
+    source: &InstallSource,
+    folder: &Path,
+) -> Result<InstalledPlugin, InstallError> {
     let name = &source.manifest().name;
     let (path, before) = find_plugin_path(name, folder);
     if before.is_none() && path.symlink_metadata().is_ok() {

@@ -39,7 +39,7 @@ impl InstallSource {
         } else if metadata.is_file() && archive::is_archive(given).map_err(read)? {
             jaato_places::make_own_folder(scratch)
                 .map_err(|error| InstallError::Write(scratch.to_owned(), error.into()))?;
-            let unpacked = archive::unpack(given, scratch)?;
+            let unpacked = archive::unpack_archive(given, scratch)?;
             (find_in_unpacked(unpacked.path(), given)?, Some(unpacked))
         } else {
             (given.to_owned(), None)
@@ -78,9 +78,9 @@ fn find_in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> 
     let lib = folder.join("lib");
     let ours = lib.join(target_triple());
     if ours.is_dir() {
-        return only_library(&ours, given);
+        return find_only_library(&ours, given);
     }
-    let found = only_library(folder, given);
+    let found = find_only_library(folder, given);
     let Err(InstallError::NoLibrary(_)) = &found else { return found };
     if lib.is_dir() {
         let (_, has) = list_entries(&lib, given)?;
@@ -94,7 +94,7 @@ fn find_in_folder(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> 
     found
 }
 
-fn only_library(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
+fn find_only_library(folder: &Path, given: &Path) -> Result<PathBuf, InstallError> {
     let (mut files, _) = list_entries(folder, given)?;
     files.retain(|name| name.ends_with(DLL_SUFFIX) && !name.starts_with('.'));
     match files.as_slice() {
