@@ -79,14 +79,14 @@ const CHORES: &[Chore] = &[
         name: "bench",
         arguments: "[NAME…]",
         about: "measure, and compare with the targets",
-        start: measure::bench,
+        start: measure::run_bench,
         help: ChoreHelp::Chore,
     },
     Chore {
         name: "accuracy",
         arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
         about: "play real programs through the shell tools: results that come too early or too late",
-        start: measure::accuracy,
+        start: measure::run_accuracy,
         help: ChoreHelp::Table,
     },
     Chore {
@@ -117,11 +117,11 @@ const EXIT_USAGE: u8 = 2;
 
 /// Runs the chore that the process's first argument names.
 pub fn run_chore() -> ExitCode {
-    run_one_of(CHORES)
+    run_selected_chore(CHORES)
 }
 
 /// Runs one of these chores with the process's arguments. Prints errors to standard error.
-pub fn run_one_of(chores: &[Chore]) -> ExitCode {
+pub fn run_selected_chore(chores: &[Chore]) -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     let Some(name) = words.next() else {
         print!("{}", help_text(chores));

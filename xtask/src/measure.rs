@@ -11,12 +11,12 @@ use crate::workspace::CargoWorkspace;
 const PACKAGE: &str = "xtask-measure";
 
 /// Runs the benchmarks.
-pub fn bench(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_bench(words: Vec<OsString>) -> Result<ExitCode> {
     run_measure_chore("bench", words)
 }
 
 /// Runs real programs through the shell tools.
-pub fn accuracy(words: Vec<OsString>) -> Result<ExitCode> {
+pub fn run_accuracy(words: Vec<OsString>) -> Result<ExitCode> {
     run_measure_chore("accuracy", words)
 }
 

@@ -192,7 +192,7 @@ impl TestRun {
     }
 
     fn run_miri_phase(&mut self) {
-        if !self.tier.includes_item("miri") {
+        if !self.tier.has_item("miri") {
             return;
         }
         self.phases.run_phase("miri", || {
@@ -206,7 +206,7 @@ impl TestRun {
     }
 
     fn prepare_external_packages(&mut self) {
-        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.includes_item(name)) {
+        if !OUTSIDE_ITEMS.iter().any(|name| self.tier.has_item(name)) {
             return;
         }
         self.phases.run_phase("outside", || {
@@ -243,7 +243,7 @@ impl TestRun {
             (SKIP_LOG_VARIABLE, self.log.clone().into_os_string()),
         ];
         variables.extend(engine.as_ref().and_then(TestContainerEngine::engine_variable));
-        if self.tier.includes_item("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
+        if self.tier.has_item("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
             variables.push((FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL.into()));
         }
         let filters = match &self.selection {
@@ -263,7 +263,7 @@ impl TestRun {
                 programs::run_test_programs(programs, &setting, &mut self.tally)
             });
         }
-        if self.tier.includes_item("isolated") {
+        if self.tier.has_item("isolated") {
             self.phases.run_phase("isolated", || {
                 programs::run_isolated(programs, &setting, &mut self.tally)
             });

@@ -63,7 +63,7 @@ impl ApiItem {
     }
 
     /// Returns true if the next braces belong to its words, as in `use` and in a constant's value.
-    fn continues_after_braces(&self) -> bool {
+    fn has_words_after_braces(&self) -> bool {
         let begins = |word| self.head.iter().take(2).any(|token| is_word(token, word));
         begins("use") || (begins("const") || begins("static")) && !self.has_word("fn")
     }
@@ -119,7 +119,7 @@ fn split_items(tokens: TokenStream) -> Vec<ApiItem> {
             }
             token if is_sign(&token, ';') => items.push(std::mem::take(&mut item)),
             TokenTree::Group(group)
-                if group.delimiter() == Delimiter::Brace && !item.continues_after_braces() =>
+                if group.delimiter() == Delimiter::Brace && !item.has_words_after_braces() =>
             {
                 item.body = group.stream();
                 items.push(std::mem::take(&mut item));

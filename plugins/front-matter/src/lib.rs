@@ -142,7 +142,7 @@ fn quote_value(text: &str, scalars: ScalarTypes) -> Cow<'_, str> {
     let lines: Vec<Cow<'_, str>> = text
         .lines()
         .map(|line| match line.split_once(": ") {
-            Some((key, value)) if is_field_key(key) && needs_quotes(value.trim(), scalars) => {
+            Some((key, value)) if is_field_key(key) && should_quote(value.trim(), scalars) => {
                 changed = true;
                 Cow::Owned(format!("{key}: '{}'", value.trim().replace('\'', "''")))
             }
@@ -156,7 +156,7 @@ fn is_field_key(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
 }
 
-fn needs_quotes(value: &str, scalars: ScalarTypes) -> bool {
+fn should_quote(value: &str, scalars: ScalarTypes) -> bool {
     let is_whole =
         |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
     let is_typed = || {

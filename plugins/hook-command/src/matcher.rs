@@ -33,7 +33,7 @@ impl Matcher {
     }
 
     /// Returns true if one of the names matches.
-    pub fn matches_any(&self, names: &[&str]) -> bool {
+    pub fn is_match(&self, names: &[&str]) -> bool {
         names.iter().any(|name| match self {
             Self::All => true,
             Self::Names(wanted) => wanted.iter().any(|wanted| wanted == name),
@@ -50,10 +50,10 @@ mod tests {
     fn check_matcher(matcher: &str, matching: &[&str], others: &[&str]) {
         let parsed = Matcher::parse(matcher).unwrap();
         for name in matching {
-            assert!(parsed.matches_any(&[name]), "{matcher} {name}");
+            assert!(parsed.is_match(&[name]), "{matcher} {name}");
         }
         for name in others {
-            assert!(!parsed.matches_any(&[name]), "{matcher} {name}");
+            assert!(!parsed.is_match(&[name]), "{matcher} {name}");
         }
     }
 

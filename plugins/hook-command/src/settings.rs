@@ -96,7 +96,7 @@ impl LoadedHooks {
             let is_new = found.iter().all(|other| {
                 other.hook.command != hook.hook.command || other.hook.problem != hook.hook.problem
             });
-            if is_new && (names.is_empty() || hook.matcher.matches_any(names)) {
+            if is_new && (names.is_empty() || hook.matcher.is_match(names)) {
                 found.push(hook);
             }
         }

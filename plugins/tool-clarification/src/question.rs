@@ -13,7 +13,7 @@ pub struct ClarificationQuestion {
     question_type: QuestionType,
     #[serde(default)]
     choices: Vec<Choice>,
-    #[serde(default = "required_by_default")]
+    #[serde(default = "is_required_by_default")]
     required: bool,
     /// From 1; 0 for none.
     #[serde(default)]
@@ -36,7 +36,7 @@ enum Choice {
     Named { text: String },
 }
 
-fn required_by_default() -> bool {
+fn is_required_by_default() -> bool {
     true
 }
 

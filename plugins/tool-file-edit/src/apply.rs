@@ -125,7 +125,7 @@ async fn digest_large_files(cx: &Cx<Editor>, plan: &Arc<EditPlan>) -> Result<()>
     let work = move |_: &Reporter| {
         for number in large {
             match (&plan.files[number].before, plan.planned_content(number)) {
-                (Some(before), Some(content)) => content.digest_with_prefix_of(&before.bytes),
+                (Some(before), Some(content)) => content.digest_reusing_prefix(&before.bytes),
                 (None, Some(content)) => content.digest(),
                 (_, None) => continue,
             };

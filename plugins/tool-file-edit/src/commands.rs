@@ -165,7 +165,7 @@ async fn undo_single_change(cx: &Cx<Editor>, asked: UndoArguments) -> Result<Out
     let shown = cx.blocking(move |_| told.file_changes()).await?;
     let files: Vec<FilePath> = step.files.iter().map(|file| file.path.clone()).collect();
     let (id, tool, files) = (step.change, &step.tool, format_file_names(&files));
-    if !asked.yes && !has_user_approval(cx, &step, &shown).await? {
+    if !asked.yes && !ask_for_approval(cx, &step, &shown).await? {
         return Ok(Output::text(format!("Change {id} was not undone.")));
     }
     let applied = apply_plan(cx, ChangeOrigin { tool: "undo", undoes: Some(id) }, plan).await?;
@@ -229,7 +229,7 @@ async fn choose_undo_step(cx: &Cx<Editor>, named: Option<&str>) -> Result<UndoSt
 }
 
 /// Shows the planned changes and asks the user.
-async fn has_user_approval(
+async fn ask_for_approval(
     cx: &Cx<Editor>,
     step: &UndoStep,
     changes: &[FileChange],

@@ -33,7 +33,7 @@ impl HashedContent {
 
     /// Returns the digest. If the digest of `other` is known, it is reused for the common
     /// beginning.
-    pub fn digest_with_prefix_of(&self, other: &Self) -> &ContentId {
+    pub fn digest_reusing_prefix(&self, other: &Self) -> &ContentId {
         let digested = self.digest.get_or_init(|| {
             let states = other.digest.get().map_or(&[][..], |digested| &digested.states);
             let same = common_prefix_length(&self.bytes, &other.bytes) / STATE_BYTES;
@@ -104,7 +104,7 @@ mod tests {
         let before = HashedContent::from(old.clone());
         let check = |new: Vec<u8>| {
             let after = HashedContent::from(new.clone());
-            assert_eq!(after.digest_with_prefix_of(&before), &ContentId::from_bytes(&new));
+            assert_eq!(after.digest_reusing_prefix(&before), &ContentId::from_bytes(&new));
         };
         let all = || {
             check(old.clone());

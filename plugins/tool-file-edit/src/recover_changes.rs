@@ -98,7 +98,7 @@ struct CurrentFileState {
 }
 
 impl CurrentFileState {
-    fn version(&self) -> Option<&str> {
+    fn file_version(&self) -> Option<&str> {
         self.facts.as_ref()?.version.as_deref()
     }
 }
@@ -145,7 +145,7 @@ async fn find_current_state(
     step: &FileTransition,
 ) -> Result<CurrentFileState> {
     let other = |facts| CurrentFileState { found: CurrentContent::Other, facts };
-    if !step.path.is_in(&place.environment) {
+    if !step.path.is_in_environment(&place.environment) {
         return Ok(other(None));
     }
     let path = step.path.as_str();
@@ -242,7 +242,7 @@ async fn restore_files(
             == steps[source].before.as_ref().map(|it| &it.content);
         if is_pure && steps[source].after.is_none() {
             let paths = (step.path.as_str(), steps[source].path.as_str());
-            let version = there[number].version();
+            let version = there[number].file_version();
             files::rename_file(cx, paths, version, ExistingTargetPolicy::Refused).await?;
             left.retain(|other| *other != source && (*other != number || step.before.is_some()));
             if let Some(before) = &step.before {
@@ -270,7 +270,7 @@ async fn restore_files(
         let how = match there[number].found {
             CurrentContent::Nothing => FileWriteMode::New,
             CurrentContent::Content(_) | CurrentContent::Other | CurrentContent::Torn => {
-                FileWriteMode::Over(there[number].version())
+                FileWriteMode::Over(there[number].file_version())
             }
         };
         let mode = (is_new_file_mode(how)).then_some(before.mode);
@@ -279,7 +279,7 @@ async fn restore_files(
     for &number in left.iter().filter(|number| steps[**number].before.is_none()) {
         let path = steps[number].path.as_str();
         if read_facts(cx, path).await?.is_some() {
-            files::delete_file(cx, path, there[number].version()).await?;
+            files::delete_file(cx, path, there[number].file_version()).await?;
         }
     }
     Ok(())

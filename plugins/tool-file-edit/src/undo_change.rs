@@ -76,7 +76,7 @@ async fn add_restored_file(
     file: &FileTransition,
 ) -> Result<Option<String>> {
     let path = file.path.as_str();
-    if !file.path.is_in(&place.environment) {
+    if !file.path.is_in_environment(&place.environment) {
         return Ok(Some(format!("{path} is in another environment")));
     }
     let before = read_snapshot(cx, path).await?;

@@ -54,7 +54,7 @@ struct GrepContent {
     #[schemars(range(min = 0, max = 50))]
     context_lines: Option<usize>,
     /// Default true.
-    #[serde(default = "enabled_by_default")]
+    #[serde(default = "is_enabled_by_default")]
     case_sensitive: bool,
     /// Default 500.
     #[schemars(range(min = 1, max = 10000))]
@@ -90,7 +90,7 @@ enum GrepFilePatterns {
     Several(Vec<String>),
 }
 
-fn enabled_by_default() -> bool {
+fn is_enabled_by_default() -> bool {
     true
 }
 
@@ -107,7 +107,7 @@ impl Tool for GrepContent {
         let place = SearchStartPath::find_start(cx, self.path.clone(), "Path").await?;
         let pattern = SearchPattern::new(&self.pattern, self.literal, self.multiline);
         let mut found = self.search_content(cx, &place, &globs, pattern).await?;
-        let is_plain = self.literal || !could_be_plain_text(&self.pattern);
+        let is_plain = self.literal || !can_be_plain_text(&self.pattern);
         if found.totals.matches == 0 && !found.is_late && !is_plain {
             let pattern = SearchPattern::new(&self.pattern, true, self.multiline);
             let plain = self.search_content(cx, &place, &globs, pattern).await?;
@@ -250,7 +250,7 @@ impl SearchPattern {
 const SIGNS: &str = "\\.+*?()|[]{}^$";
 
 /// Returns true if a pattern contains special characters, so that it may be meant as plain text.
-fn could_be_plain_text(pattern: &str) -> bool {
+fn can_be_plain_text(pattern: &str) -> bool {
     pattern.contains(|sign| SIGNS.contains(sign))
 }
 

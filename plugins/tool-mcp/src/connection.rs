@@ -211,8 +211,8 @@ impl McpConnection {
         self.request_with_demands(request, time, site).await.map_err(|refused| refused.error)
     }
 
-    /// Like [`McpConnection::request_on_runtime`], but returns the pages to open and other demands of
-    /// the server as [`McpRequestFailure`]. A request whose session is lost is sent again once.
+    /// Like [`McpConnection::request_on_runtime`], but returns the pages to open and other demands
+    /// of the server as [`McpRequestFailure`]. A request whose session is lost is sent again once.
     ///
     /// # Errors
     /// The errors of [`McpConnection::request`].

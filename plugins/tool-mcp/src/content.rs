@@ -158,7 +158,7 @@ impl McpContent {
         let length = structured.to_string().len();
         self.blocks.retain(|block| {
             block.as_str().is_some_and(|text| {
-                text.len() > SAYS_MORE * length && !value_contains_text(&structured, text.trim())
+                text.len() > SAYS_MORE * length && !has_text(&structured, text.trim())
             }) || !block.is_string()
         });
         self.structured = Some(structured);
@@ -253,12 +253,12 @@ fn is_repeated_in(value: &Value, texts: &[&str]) -> bool {
 }
 
 /// Returns true if a value contains what a text says.
-fn value_contains_text(value: &Value, text: &str) -> bool {
+fn has_text(value: &Value, text: &str) -> bool {
     let same = serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value);
     same || match value {
         Value::String(said) => plain_text(said).trim() == text,
-        Value::Array(list) => list.iter().any(|value| value_contains_text(value, text)),
-        Value::Object(map) => map.values().any(|value| value_contains_text(value, text)),
+        Value::Array(list) => list.iter().any(|value| has_text(value, text)),
+        Value::Object(map) => map.values().any(|value| has_text(value, text)),
         _ => false,
     }
 }

@@ -101,7 +101,7 @@ impl ServerLogStore {
     }
 
     /// Deletes all lines and returns their number. Blocks on the file.
-    pub fn clear(&self) -> usize {
+    pub fn clear_logs(&self) -> usize {
         let count = self.list_lines(None).len();
         self.own.lock().clear();
         if let Some(kept) = &self.kept {
@@ -120,7 +120,7 @@ impl ServerLogStore {
 
     fn record_line(&self, line: ServerLogLine) {
         if let Some(kept) = &self.kept {
-            kept.append(&line);
+            kept.append_line(&line);
         }
         let mut own = self.own.lock();
         if own.len() >= LINES_MAX {
@@ -187,13 +187,13 @@ impl ServerLog {
     }
 
     /// Returns the server's name.
-    pub fn server(&self) -> &str {
+    pub fn server_name(&self) -> &str {
         &self.server
     }
 }
 
 impl ServerLogFile {
-    fn append(&self, line: &ServerLogLine) {
+    fn append_line(&self, line: &ServerLogLine) {
         let mut file = self.file.lock();
         let open = || {
             let mut options = File::options();
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!((all.len(), all[0].text.as_str()), (LINES_MAX, " [31m0 "));
         moon.add_line(&"x".repeat(LINE_CHARS_MAX + 1));
         assert_eq!(lines.list_lines(None)[LINES_MAX - 1].text.chars().count(), LINE_CHARS_MAX + 1);
-        assert_eq!(lines.clear(), LINES_MAX);
+        assert_eq!(lines.clear_logs(), LINES_MAX);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let path = folder.path().join(FILE_NAME);
         assert!(path.metadata().unwrap().len() < FILE_BYTES_MAX);
         assert!(texts(&next).len() == LINES_MAX && texts(&next)[LINES_MAX - 1].starts_with("2999"));
-        assert_eq!(next.clear(), LINES_MAX);
+        assert_eq!(next.clear_logs(), LINES_MAX);
         next.server_log("moon").add_line("again");
         assert_eq!(texts(&lines()), ["again"]);
     }

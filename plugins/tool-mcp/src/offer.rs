@@ -188,7 +188,7 @@ fn server_notices(server: &McpServer) -> Vec<String> {
             let (why, hint) = (sanitize_line(&why.message), sanitize_line(&server.down_hint(&why)));
             lines.push(format!("MCP server `{name}` is down: {why}; {hint}"));
         }
-        McpConnectionStatus::Up(_) if !server.was_known_before() => {
+        McpConnectionStatus::Up(_) if !server.has_been_known() => {
             let tools = format_tool_count(
                 server.known_description().map_or(0, |it| offered_tool_count(server, &it)),
             );

@@ -80,7 +80,7 @@ impl McpRuntime {
 
 impl McpSpawner {
     /// Returns a spawner for the current runtime.
-    pub fn current() -> Self {
+    pub fn from_current_runtime() -> Self {
         Self(Handle::current())
     }
 

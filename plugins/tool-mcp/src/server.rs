@@ -218,12 +218,12 @@ impl McpServer {
     }
 
     /// Returns true if an earlier process waited for the description without success.
-    pub fn was_slow_before(&self) -> bool {
+    pub fn has_been_slow(&self) -> bool {
         self.was_late
     }
 
     /// Returns true if earlier processes knew the description.
-    pub fn was_known_before(&self) -> bool {
+    pub fn has_been_known(&self) -> bool {
         self.was_known
     }
 

@@ -84,7 +84,7 @@ impl McpServers {
     }
 
     /// Lists the servers by name.
-    pub fn list(&self) -> Vec<Arc<McpServer>> {
+    pub fn list_servers(&self) -> Vec<Arc<McpServer>> {
         self.all.lock().clone()
     }
 
@@ -92,8 +92,8 @@ impl McpServers {
     ///
     /// # Errors
     /// `not_found`, which lists the configured servers.
-    pub fn find(&self, name: &str) -> Result<Arc<McpServer>> {
-        let all = self.list();
+    pub fn find_server(&self, name: &str) -> Result<Arc<McpServer>> {
+        let all = self.list_servers();
         if let Some(server) = all.iter().find(|it| it.name() == name) {
             return Ok(Arc::clone(server));
         }
@@ -103,7 +103,7 @@ impl McpServers {
 
     /// Describes which servers are configured.
     fn describe_configured_servers(&self) -> String {
-        let all = self.list();
+        let all = self.list_servers();
         let names: Vec<&str> = all.iter().map(|it| it.name()).collect();
         if let Some(untrusted) = self.untrusted_file_notice() {
             return untrusted;
@@ -138,7 +138,7 @@ impl McpServers {
     pub fn apply_config(&self, configured: LoadedMcpConfig, prints: Vec<String>) {
         *self.lines.lock() = configured.lines;
         *self.untrusted.lock() = configured.untrusted;
-        let before = self.list();
+        let before = self.list_servers();
         let entries = configured.servers.into_values();
         let mut all = Vec::new();
         for (entry, print) in entries.zip(prints) {
@@ -211,7 +211,7 @@ impl McpServers {
             |name: &String| [resources::LIST, resources::READ].contains(&name.as_str());
         let are_all = names.is_empty() || names.iter().any(is_resource);
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
-        let mut servers = self.list();
+        let mut servers = self.list_servers();
         servers
             .retain(|server| are_all || awaited.is_awaiting_prefix(&server_prefix(server.name())));
         servers
@@ -219,7 +219,7 @@ impl McpServers {
 
     /// Lists the names of servers that are not configured.
     fn unknown_servers(&self, names: &[String]) -> Vec<ToolSource> {
-        let all = self.list();
+        let all = self.list_servers();
         let mut unknown = Vec::new();
         for name in names {
             let beginning = name.trim_end_matches('*');
@@ -255,7 +255,7 @@ impl McpServers {
         };
         let names = self.around.spawner.run_on_runtime(waiting).await.unwrap_or_default();
         let sources = names.into_iter().map(|name| {
-            let all = self.list();
+            let all = self.list_servers();
             let server = all.iter().find(|server| server.name() == name);
             let printed = server.and_then(|server| server.log().last_printed());
             let printed = printed.map(|it| format!(": {it}")).unwrap_or_default();
@@ -306,7 +306,7 @@ impl McpServers {
     /// Ends the sessions of HTTP servers, within a short time limit. Other servers end with this
     /// process.
     pub async fn close_connections(&self) {
-        let all = self.list();
+        let all = self.list_servers();
         let open: Vec<Arc<McpServer>> = all
             .iter()
             .filter(|server| matches!(server.entry.reach, McpServerAddress::Http(_)))
@@ -329,7 +329,7 @@ impl McpServers {
     /// `limit_reached` if the last update was too recent.
     pub async fn publish_offer(&self, home: &Home) -> Result<()> {
         let mut published = self.published.lock().await;
-        let mut offer = McpOffer::from_servers(&self.list());
+        let mut offer = McpOffer::from_servers(&self.list_servers());
         if self.are_all_needed.load(Ordering::Relaxed) {
             offer = offer.with_problems(self.config_problems(), self.untrusted_file_notice());
         }
@@ -380,7 +380,7 @@ impl McpServers {
 /// Returns how much longer a request for these tools waits for a server, or `None` if it does not
 /// wait.
 fn remaining_wait(server: &McpServer, names: &[String]) -> Option<Duration> {
-    let most = match names.is_empty() && server.was_slow_before() {
+    let most = match names.is_empty() && server.has_been_slow() {
         true => LATE_WAIT,
         // The server itself reports first that it is late.
         false => server.start_time() + SETTLE_STEP,

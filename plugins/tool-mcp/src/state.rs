@@ -150,7 +150,7 @@ impl State for McpPlugin {
             return Ok(Output::json(sampling::sample_model(&cx.reporter(), &arguments).await?));
         }
         if name == resources::LIST || name == resources::READ {
-            let server = servers.find(arguments["server"].as_str().unwrap_or_default())?;
+            let server = servers.find_server(arguments["server"].as_str().unwrap_or_default())?;
             let site = Arc::new(SessionCall::new(cx.reporter(), server.name(), name));
             return resources::run_resource_tool(&cx.reporter(), &server, name, &arguments, site)
                 .await;
@@ -202,11 +202,11 @@ fn is_large_answer(answer: &Value) -> bool {
 }
 
 impl McpPlugin {
-    /// Finds a server, as [`McpServers::find`] does.
+    /// Finds a server, as [`McpServers::find_server`] does.
     ///
     /// # Errors
     /// `not_found`, which lists the configured servers.
     pub fn find_server(&self, name: &str) -> Result<Arc<McpServer>> {
-        self.servers.find(name)
+        self.servers.find_server(name)
     }
 }

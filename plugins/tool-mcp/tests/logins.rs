@@ -136,7 +136,10 @@ impl LoginTestBench {
         (reach, login)
     }
 
-    async fn connect(&self, consent: Option<Arc<dyn LoginConsent>>) -> Result<McpClientManager> {
+    async fn connect_client(
+        &self,
+        consent: Option<Arc<dyn LoginConsent>>,
+    ) -> Result<McpClientManager> {
         let (reach, login) = self.create_test_login(consent);
         let mut manager = McpClientManager::new()?;
         manager.connect_http("moon", &reach, Arc::new(HyperClient), Some(login)).await?;
@@ -145,7 +148,7 @@ impl LoginTestBench {
 
     /// Connects as a user who logs in when asked.
     async fn connect_and_log_in(&self) -> Result<McpClientManager> {
-        self.connect(Some(Arc::new(self.agrees.clone()))).await
+        self.connect_client(Some(Arc::new(self.agrees.clone()))).await
     }
 
     fn login_count(&self) -> usize {
@@ -209,7 +212,7 @@ async fn login_token_is_bound_to_its_server_and_reused_by_the_next_process() {
     assert_eq!(bench.stored_login().await.access_token().as_deref(), Some("t1"));
 
     // The next process does not ask the user.
-    let manager = bench.connect(None).await.unwrap();
+    let manager = bench.connect_client(None).await.unwrap();
     call_echo_tool(&manager).await.unwrap();
     assert_eq!(bench.server.requests_to_path("/authorize").len(), 1);
 }
@@ -217,7 +220,7 @@ async fn login_token_is_bound_to_its_server_and_reused_by_the_next_process() {
 #[tokio::test]
 async fn connect_without_a_user_names_the_login_command_and_asks_once() {
     let bench = LoginTestBench::new(answer_as_both_servers).await;
-    let error = bench.connect(None).await.err().unwrap();
+    let error = bench.connect_client(None).await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
     assert_eq!(error.message, "the server requires a login: `jaato mcp login moon`");
     assert_eq!(bench.server.received_requests().len(), 1);
@@ -293,7 +296,7 @@ async fn callback_from_another_issuer_is_not_exchanged_for_a_token() {
 async fn expired_token_is_refreshed_once_for_all_calls_and_saved() {
     let bench = LoginTestBench::new(answer_as_both_servers).await;
     bench.store_expired_login(&bench.server.url).await;
-    let manager = bench.connect(None).await.unwrap();
+    let manager = bench.connect_client(None).await.unwrap();
     join_all((0..20).map(|_| call_echo_tool(&manager)))
         .await
         .into_iter()
@@ -311,7 +314,7 @@ async fn expired_token_is_refreshed_once_for_all_calls_and_saved() {
 async fn tokens_of_a_former_authorization_server_are_not_sent_to_another() {
     let bench = LoginTestBench::new(answer_as_both_servers).await;
     bench.store_expired_login("https://old.example").await;
-    let error = bench.connect(None).await.err().unwrap();
+    let error = bench.connect_client(None).await.err().unwrap();
     assert!(error.message.contains("jaato mcp login moon"), "{}", error.message);
     assert!(
         !bench.server.received_requests().iter().any(|seen| format!("{seen:?}").contains("r1"))
@@ -330,7 +333,7 @@ async fn server_that_lost_its_metadata_gets_no_secret() {
     })
     .await;
     bench.store_expired_login(&bench.server.url).await;
-    assert!(bench.connect(None).await.is_err());
+    assert!(bench.connect_client(None).await.is_err());
     assert!(bench.server.requests_to_path("/token").is_empty());
 }
 
@@ -368,7 +371,7 @@ async fn missing_scope_without_a_user_is_requested_at_the_next_login() {
     .await;
     let (_, login) = bench.create_test_login(None);
     login.log_in(&bench.agrees).await.unwrap();
-    let alone = bench.connect(None).await.unwrap();
+    let alone = bench.connect_client(None).await.unwrap();
     let error = call_echo_tool(&alone).await.unwrap_err();
     assert_eq!(error.message, "the server requires more rights (`write`): `jaato mcp login moon`");
     let (_, login) = bench.create_test_login(None);
@@ -402,7 +405,7 @@ async fn login_command_uses_the_metadata_and_scopes_from_the_challenge() {
     let mut kept = serde_json::to_value(bench.stored_login().await).unwrap();
     kept["tokens"]["token_received_at"] = (unix_seconds() - 7200).into();
     bench.store.save_login(kept.to_string()).await.unwrap();
-    call_echo_tool(&bench.connect(None).await.unwrap()).await.unwrap();
+    call_echo_tool(&bench.connect_client(None).await.unwrap()).await.unwrap();
     assert_eq!(bench.server.requests_to_path("/custom/prm.json").len(), 2);
     assert_eq!(bench.server.requests_to_path("/token").len(), 2);
 }
@@ -416,7 +419,7 @@ async fn client_credentials_login_needs_no_user_and_errors_hide_the_secret() {
         grant: GrantKind::ClientCredentials,
         ..OAuthSettings::default()
     };
-    call_echo_tool(&bench.connect(None).await.unwrap()).await.unwrap();
+    call_echo_tool(&bench.connect_client(None).await.unwrap()).await.unwrap();
     assert_eq!(bench.server.requests_to_path("/token").len(), 1);
     assert!(bench.server.requests_to_path("/authorize").is_empty());
 
@@ -435,7 +438,7 @@ async fn client_credentials_login_needs_no_user_and_errors_hide_the_secret() {
         grant: GrantKind::ClientCredentials,
         ..OAuthSettings::default()
     };
-    let error = bench.connect(None).await.err().unwrap();
+    let error = bench.connect_client(None).await.err().unwrap();
     assert!(!format!("{error:?}").contains("moonlight"), "{error:?}");
 }
 
@@ -446,5 +449,5 @@ async fn logout_forgets_the_login() {
     let (_, login) = bench.create_test_login(None);
     assert!(login.log_out().await.unwrap());
     assert!(!login.log_out().await.unwrap());
-    assert!(bench.connect(None).await.is_err());
+    assert!(bench.connect_client(None).await.is_err());
 }

@@ -220,7 +220,7 @@ fn create_test_world(
     let around = SharedServerContext {
         launch: Arc::new(launch),
         home: None,
-        spawner: McpSpawner::current(),
+        spawner: McpSpawner::from_current_runtime(),
         lines: Arc::new(ServerLogStore::default()),
         installs: Arc::default(),
         cache,
@@ -409,7 +409,7 @@ async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     assert_eq!(began.elapsed(), Duration::from_millis(300));
     let labels: Vec<&str> = missing.pending.iter().map(|it| it.label.as_str()).collect();
     assert_eq!(labels, ["MCP server `silent`"]);
-    assert_eq!(offered_tools(&servers.find("moon").unwrap()).len(), 2);
+    assert_eq!(offered_tools(&servers.find_server("moon").unwrap()).len(), 2);
     let missing = await_all_tools(&servers).await;
     assert_eq!(began.elapsed(), Duration::from_secs(30));
     let notes: Vec<&str> = missing.failed.iter().map(|it| it.note.as_str()).collect();
@@ -419,7 +419,7 @@ async fn new_servers_are_awaited_and_hanging_ones_for_less_time_later() {
     let second = create_test_world(&says, McpServerCache::load_cache(Some(folder.path())));
     let began = Instant::now();
     let servers = second.configure_servers(entries());
-    assert_eq!(offered_tools(&servers.find("moon").unwrap()).len(), 2);
+    assert_eq!(offered_tools(&servers.find_server("moon").unwrap()).len(), 2);
     await_all_tools(&servers).await;
     assert!(began.elapsed() <= Duration::from_secs(2), "{:?}", began.elapsed());
     // A request for a named tool waits the full time, but not for a known server.
@@ -482,7 +482,7 @@ async fn servers_that_are_down_or_new_are_reported_to_user_and_model() {
         let servers = create_test_world(&says, McpServerCache::load_cache(Some(folder.path())))
             .configure_servers(entries());
         await_all_tools(&servers).await;
-        McpOffer::from_servers(&servers.list()).set
+        McpOffer::from_servers(&servers.list_servers()).set
     };
     let first = told().await;
     let down = "down: it ended before it answered";
@@ -531,7 +531,7 @@ async fn tool_filter_core_and_disabled_settings_are_respected() {
         test_entry("off", json!({ "disabled": true })),
     ]);
     await_all_tools(&servers).await;
-    let offer = McpOffer::from_servers(&servers.list());
+    let offer = McpOffer::from_servers(&servers.list_servers());
     let names: Vec<&str> = offer.tools.keys().map(String::as_str).collect();
     assert_eq!(names, ["mcp__core__add", "mcp__core__echo", "mcp__some__add"]);
     let of = |name: &str| offer.set.tools.iter().find(|it| it.name.as_str() == name).unwrap();
@@ -539,7 +539,7 @@ async fn tool_filter_core_and_disabled_settings_are_respected() {
     assert_eq!(of("mcp__some__add").availability, Availability::Discoverable);
     assert_eq!(of("mcp__some__add").category, "MCP: some");
     assert!(world.start_times("off").is_empty());
-    let error = servers.find("off").unwrap().wait_until_connected().await.err().unwrap();
+    let error = servers.find_server("off").unwrap().wait_until_connected().await.err().unwrap();
     assert_eq!(error.message, "the MCP server `off` is disabled");
 }
 
@@ -549,7 +549,7 @@ async fn server_text_that_imitates_instructions_stays_data() {
         create_test_world(&[("odd", imitate_other_tools)], McpServerCache::load_cache(None));
     let servers = world.configure_servers(vec![test_entry("odd", json!({}))]);
     await_all_tools(&servers).await;
-    let offer = McpOffer::from_servers(&servers.list());
+    let offer = McpOffer::from_servers(&servers.list_servers());
     // The description is one line of JSON below our line, so nothing in it can end the data.
     assert_eq!(
         offer.set.instructions.as_deref().unwrap(),
@@ -580,15 +580,15 @@ async fn reload_keeps_unchanged_servers_and_stops_removed_ones() {
     let servers =
         world.configure_servers(vec![test_entry("a", json!({})), test_entry("b", json!({}))]);
     await_all_tools(&servers).await;
-    let (a, b) = (servers.find("a").unwrap(), servers.find("b").unwrap());
+    let (a, b) = (servers.find_server("a").unwrap(), servers.find_server("b").unwrap());
     let changed = test_entry("b", json!({ "args": ["more"] }));
     let named = [test_entry("a", json!({})), changed].map(|entry| (entry.name.clone(), entry));
     let configured =
         LoadedMcpConfig { servers: named.into_iter().collect(), ..LoadedMcpConfig::default() };
     servers.apply_config(configured, vec!["a".to_owned(), "b more".to_owned()]);
     await_all_tools(&servers).await;
-    assert!(Arc::ptr_eq(&a, &servers.find("a").unwrap()));
-    assert!(!Arc::ptr_eq(&b, &servers.find("b").unwrap()));
+    assert!(Arc::ptr_eq(&a, &servers.find_server("a").unwrap()));
+    assert!(!Arc::ptr_eq(&b, &servers.find_server("b").unwrap()));
     assert_eq!((world.start_times("a").len(), world.start_times("b").len()), (1, 2));
     assert_eq!((status_text(&a).as_str(), status_text(&b).as_str()), ("up", "stopped"));
 }

@@ -55,7 +55,7 @@ pub fn search_passages(passages: &[Passage], wanted: &PassageQuery) -> Vec<usize
     let is_selected = |passage: &Passage| {
         let is_about = about_path.as_ref().is_none_or(|calls| {
             passage.call.as_ref().is_some_and(|call| calls.contains(call))
-                || mentions_path(&passage.text, &wanted.path)
+                || has_whole_path(&passage.text, &wanted.path)
         });
         is_about && wanted.turn.is_none_or(|turn| passage.turn == turn)
     };
@@ -73,12 +73,12 @@ pub fn search_passages(passages: &[Passage], wanted: &PassageQuery) -> Vec<usize
 
 /// Returns the calls whose arguments or results mention a path.
 fn calls_mentioning_path<'a>(passages: &'a [Passage], path: &str) -> HashSet<&'a CallId> {
-    let about = passages.iter().filter(|passage| mentions_path(&passage.text, path));
+    let about = passages.iter().filter(|passage| has_whole_path(&passage.text, path));
     about.filter_map(|passage| passage.call.as_ref()).collect()
 }
 
 /// Returns true if a text has the path, not as a part of a longer name.
-fn mentions_path(text: &str, path: &str) -> bool {
+fn has_whole_path(text: &str, path: &str) -> bool {
     let path = path.trim_start_matches("./");
     let is_of_name = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-');
     text.match_indices(path).any(|(at, found)| {

@@ -28,13 +28,13 @@ fn host_with_collected_turns() -> FakeHost {
 }
 
 #[track_caller]
-fn recall(arguments: Value) -> Value {
+fn call_recall(arguments: Value) -> Value {
     Value::Object(host_with_collected_turns().call("recall", arguments).unwrap().content)
 }
 
 #[test]
 fn words_find_the_original_text_with_its_turn() {
-    let found = recall(json!({ "query": "Which port does the staging database use?" }));
+    let found = call_recall(json!({ "query": "Which port does the staging database use?" }));
     let expected =
         json!({ "turn": 1, "from": "user", "text": "The staging database listens on port 5433." });
     assert_eq!(found["matches"][0], expected, "{found}");
@@ -45,14 +45,14 @@ fn words_find_the_original_text_with_its_turn() {
 
 #[test]
 fn long_results_are_found_by_their_lines_and_read_page_by_page() {
-    let found = recall(json!({ "query": "needle" }));
+    let found = call_recall(json!({ "query": "needle" }));
     let text = found["matches"][0]["text"].as_str().unwrap();
     assert!(text.contains("needle.rs") && text.len() < 2_000, "{found}");
-    let first = recall(json!({ "path": "src/a.rs" }));
+    let first = call_recall(json!({ "path": "src/a.rs" }));
     let pages = first["pages"].as_u64().unwrap();
     let mut whole = String::new();
     for page in 1..=pages {
-        let found = recall(json!({ "path": "src/a.rs", "page": page }));
+        let found = call_recall(json!({ "path": "src/a.rs", "page": page }));
         for passage in found["matches"].as_array().unwrap() {
             if passage["from"] == "tool cat" {
                 whole += passage["text"].as_str().unwrap();
@@ -64,7 +64,7 @@ fn long_results_are_found_by_their_lines_and_read_page_by_page() {
 
 #[test]
 fn turn_is_read_in_its_order() {
-    let found = recall(json!({ "turn": 2 }));
+    let found = call_recall(json!({ "turn": 2 }));
     let texts: Vec<&str> = found["matches"]
         .as_array()
         .unwrap()
@@ -81,7 +81,7 @@ fn call_without_a_wish_is_refused() {
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{error}");
         assert!(error.message.contains("`query`, `turn` or `path`"), "{error}");
     }
-    let found = recall(json!({ "query": "xyzzy" }));
+    let found = call_recall(json!({ "query": "xyzzy" }));
     assert_eq!(found["found"], 0);
     assert!(found["hint"].as_str().unwrap().contains("turns 1 to 2"), "{found}");
 }

@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn envelope(session: &str, event: Event) -> EventEnvelope {
+    fn event_envelope(session: &str, event: Event) -> EventEnvelope {
         EventEnvelope::new(1, SessionId::from(session), event)
     }
 
@@ -197,15 +197,15 @@ mod tests {
             agent: Some("helper".to_owned()),
             opener: Some(SessionId::from("a")),
         };
-        activities.record_event(&envelope("b", started));
-        activities.record_event(&envelope("b", Event::StepStarted { step: 2 }));
+        activities.record_event(&event_envelope("b", started));
+        activities.record_event(&event_envelope("b", Event::StepStarted { step: 2 }));
         let usage = Usage {
             prompt_tokens: 90,
             output_tokens: 10,
             cost_micro_usd: Some(1_500),
             ..Usage::default()
         };
-        activities.record_event(&envelope("b", Event::Usage { usage }));
+        activities.record_event(&event_envelope("b", Event::Usage { usage }));
         let called = Event::ToolCallStarted {
             call_id: "c".into(),
             name: ToolName::from("readFile"),
@@ -214,8 +214,8 @@ mod tests {
             parent: None,
             by: None,
         };
-        activities.record_event(&envelope("b", called));
-        activities.record_event(&envelope("unknown", Event::StepStarted { step: 9 }));
+        activities.record_event(&event_envelope("b", called));
+        activities.record_event(&event_envelope("unknown", Event::StepStarted { step: 9 }));
         assert_eq!(
             activities.tree_lines("main"),
             [

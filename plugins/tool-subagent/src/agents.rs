@@ -143,7 +143,7 @@ impl Subagents {
     ///
     /// # Errors
     /// `not_found` if there is no such subagent.
-    pub fn worktree_of(&self, id: &str) -> Result<Option<Worktree>> {
+    pub fn find_worktree(&self, id: &str) -> Result<Option<Worktree>> {
         let agents = self.agents.lock();
         let agent = agents.iter().find(|agent| agent.saved.id == id);
         agent.map(|agent| agent.saved.worktree.clone()).ok_or_else(|| unknown_subagent_error(id))

@@ -83,7 +83,7 @@ async fn cancel_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Outp
 )]
 async fn close_subagent(cx: &Cx<Subagents>, subagent_id: String) -> Result<Output> {
     let agents = cx.state();
-    let worktree = agents.worktree_of(&subagent_id)?;
+    let worktree = agents.find_worktree(&subagent_id)?;
     let was_running = agents.close_subagent(&subagent_id).await?;
     let cancelled = if was_running { "cancelled and " } else { "" };
     let mut message = format!("Session {subagent_id} {cancelled}closed successfully");
@@ -128,7 +128,7 @@ async fn accept_subagent_changes(cx: &Cx<Subagents>, subagent_id: String) -> Res
 }
 
 fn require_worktree(cx: &Cx<Subagents>, subagent_id: &str) -> Result<Worktree> {
-    cx.state().worktree_of(subagent_id)?.ok_or_else(|| {
+    cx.state().find_worktree(subagent_id)?.ok_or_else(|| {
         let text = format!("{subagent_id} works in your folder and has no changes of its own");
         Error::new(ErrorKind::InvalidArguments, text)
     })

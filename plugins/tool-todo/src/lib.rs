@@ -86,7 +86,7 @@ tool!(StartPlan);
 
 #[derive(Clone, Copy, serde::Serialize, serde::Deserialize)]
 #[serde(crate = "jaato_plugin_sdk::serde", rename_all = "snake_case")]
-enum NewStatus {
+enum NewStepStatus {
     InProgress,
     Completed,
     Failed,
@@ -116,15 +116,15 @@ enum NewStatus {
 async fn set_step_status(
     cx: &Cx<Todo>,
     step_id: String,
-    status: NewStatus,
+    status: NewStepStatus,
     #[serde(default)] result: String,
     #[serde(default)] error: String,
 ) -> Result<Output> {
     let status = match status {
-        NewStatus::InProgress => Status::InProgress,
-        NewStatus::Completed => Status::Completed,
-        NewStatus::Failed => Status::Failed,
-        NewStatus::Skipped => Status::Skipped,
+        NewStepStatus::InProgress => Status::InProgress,
+        NewStepStatus::Completed => Status::Completed,
+        NewStepStatus::Failed => Status::Failed,
+        NewStepStatus::Skipped => Status::Skipped,
     };
     Todo::change_plan(cx, |board| {
         board.set_step_status(&step_id, status, non_empty_text(result), non_empty_text(error))

@@ -172,7 +172,7 @@ impl TodoPlan {
         }
         for other in on {
             let other = self.step_index(other)?;
-            if self.depends_on_step(other, place) {
+            if self.is_dependent_on(other, place) {
                 let (step, other) = (&self.steps[place].id, &self.steps[other].id);
                 return Err(invalid_arguments(&format!(
                     "{step} would wait for itself through {other}"
@@ -258,7 +258,7 @@ impl TodoPlan {
     }
 
     /// Returns true if a step is `to`, or depends on it directly or indirectly.
-    fn depends_on_step(&self, from: usize, to: usize) -> bool {
+    fn is_dependent_on(&self, from: usize, to: usize) -> bool {
         let mut left = vec![from];
         let mut seen = vec![false; self.steps.len()];
         while let Some(place) = left.pop() {

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::backend::built_in_backends;
 
-    fn parse_answer_of(
+    fn parse_backend_answer(
         name: &str,
         status: u16,
         body: &str,
@@ -219,48 +219,51 @@ mod tests {
     fn results_of_each_service_are_read() {
         let brave = r#"{"web":{"results":[{"title":"T","url":"https://a.example/","description":"<strong>x</strong> &amp; y","age":"2 days ago"},{"title":"no url"},{"url":"javascript:x"}]}}"#;
         assert_eq!(
-            parse_answer_of("brave", 200, brave).unwrap(),
+            parse_backend_answer("brave", 200, brave).unwrap(),
             [expected_result("T", "https://a.example/", "x & y", "2 days ago")]
         );
         let tavily =
             r#"{"results":[{"title":"T","url":"https://a.example/","content":"c\u200b"}]}"#;
         assert_eq!(
-            parse_answer_of("tavily", 200, tavily).unwrap(),
+            parse_backend_answer("tavily", 200, tavily).unwrap(),
             [expected_result("T", "https://a.example/", "c", "")]
         );
         let duckduckgo = "<div class='result'><h2><a href='https://duckduckgo.com/y.js?ad=1'>Ad</a></h2></div>\
             <div class='result results_links'><h2><a class=result__a href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fa.example%2Fx&rut=1'>A <b>b</b></a></h2>\
             <a class='result__snippet'>Some text</a></div>";
         assert_eq!(
-            parse_answer_of("duckduckgo", 200, duckduckgo).unwrap(),
+            parse_backend_answer("duckduckgo", 200, duckduckgo).unwrap(),
             [expected_result("A b", "https://a.example/x", "Some text", "")]
         );
     }
 
     #[test]
     fn nothing_found_differs_from_every_failure() {
-        assert_eq!(parse_answer_of("brave", 200, "{}"), Ok(vec![]));
+        assert_eq!(parse_backend_answer("brave", 200, "{}"), Ok(vec![]));
         assert_eq!(
-            parse_answer_of("searxng", 200, r#"{"results":[],"unresponsive_engines":[]}"#),
+            parse_backend_answer("searxng", 200, r#"{"results":[],"unresponsive_engines":[]}"#),
             Ok(vec![])
         );
-        assert_eq!(parse_answer_of("duckduckgo", 200, "<p>No results."), Ok(vec![]));
+        assert_eq!(parse_backend_answer("duckduckgo", 200, "<p>No results."), Ok(vec![]));
         let failed = r#"{"results":[],"unresponsive_engines":[["google","CAPTCHA"]]}"#;
         assert_eq!(
-            parse_answer_of("searxng", 200, failed),
+            parse_backend_answer("searxng", 200, failed),
             Err(SearchFailure::EnginesFailed("google: CAPTCHA".to_owned()))
         );
         let captcha = "<form id='challenge-form'>";
-        assert_eq!(parse_answer_of("duckduckgo", 200, captcha), Err(SearchFailure::Blocked));
-        assert_eq!(parse_answer_of("duckduckgo", 202, ""), Err(SearchFailure::Blocked));
-        assert_eq!(parse_answer_of("brave", 401, ""), Err(SearchFailure::KeyRefused));
-        assert_eq!(parse_answer_of("brave", 422, ""), Err(SearchFailure::KeyRefused));
-        assert_eq!(parse_answer_of("tavily", 432, ""), Err(SearchFailure::QuotaSpent));
-        assert_eq!(parse_answer_of("brave", 429, ""), Err(SearchFailure::RateLimited(Some(30))));
-        assert_eq!(parse_answer_of("searxng", 403, ""), Err(SearchFailure::NotAllowed));
-        assert_eq!(parse_answer_of("brave", 500, ""), Err(SearchFailure::Status(500)));
+        assert_eq!(parse_backend_answer("duckduckgo", 200, captcha), Err(SearchFailure::Blocked));
+        assert_eq!(parse_backend_answer("duckduckgo", 202, ""), Err(SearchFailure::Blocked));
+        assert_eq!(parse_backend_answer("brave", 401, ""), Err(SearchFailure::KeyRefused));
+        assert_eq!(parse_backend_answer("brave", 422, ""), Err(SearchFailure::KeyRefused));
+        assert_eq!(parse_backend_answer("tavily", 432, ""), Err(SearchFailure::QuotaSpent));
+        assert_eq!(
+            parse_backend_answer("brave", 429, ""),
+            Err(SearchFailure::RateLimited(Some(30)))
+        );
+        assert_eq!(parse_backend_answer("searxng", 403, ""), Err(SearchFailure::NotAllowed));
+        assert_eq!(parse_backend_answer("brave", 500, ""), Err(SearchFailure::Status(500)));
         assert!(matches!(
-            parse_answer_of("brave", 200, "<html>"),
+            parse_backend_answer("brave", 200, "<html>"),
             Err(SearchFailure::Unreadable(_))
         ));
     }
@@ -269,6 +272,9 @@ mod tests {
     fn deeply_nested_page_is_refused_at_once() {
         let page = "<div>".repeat(500_000);
         let text = "the page is too deeply nested to be parsed".to_owned();
-        assert_eq!(parse_answer_of("duckduckgo", 200, &page), Err(SearchFailure::Unreadable(text)));
+        assert_eq!(
+            parse_backend_answer("duckduckgo", 200, &page),
+            Err(SearchFailure::Unreadable(text))
+        );
     }
 }

@@ -8,7 +8,7 @@ mod bench;
 
 use std::process::ExitCode;
 
-use xtask::chores::{Chore, ChoreHelp, run_one_of};
+use xtask::chores::{Chore, ChoreHelp, run_selected_chore};
 
 const CHORES: &[Chore] = &[
     Chore {
@@ -28,5 +28,5 @@ const CHORES: &[Chore] = &[
 ];
 
 fn main() -> ExitCode {
-    run_one_of(CHORES)
+    run_selected_chore(CHORES)
 }

@@ -308,7 +308,7 @@ impl SelectedTier {
     }
 
     /// Returns true if the run includes the item.
-    pub fn includes_item(&self, name: &str) -> bool {
+    pub fn has_item(&self, name: &str) -> bool {
         self.due.iter().any(|item| item.name == name)
     }
 
@@ -456,14 +456,14 @@ mod tests {
         let checkout = create_checkout();
         let tier = SelectedTier::changed_items(checkout.path()).unwrap();
         assert!(tier.due.iter().map(|item| item.minutes).sum::<u32>() <= MINUTES_MAX);
-        assert!(tier.includes_item("fuzz") && !tier.includes_item("embedded"));
+        assert!(tier.has_item("fuzz") && !tier.has_item("embedded"));
         assert!(tier.skipped_tests().any(|part| part == "whole_tasks_"));
         let lines = tier.skipped_item_lines();
         let asked = |line: &String| line.ends_with("`cargo xtask test --item embedded` runs it");
         assert!(lines.iter().any(asked), "{lines:?}");
         let item = TierItem::find_item("embedded").unwrap();
         let one = SelectedTier::one_item(checkout.path(), item).unwrap();
-        assert!(one.includes_item("embedded"));
+        assert!(one.has_item("embedded"));
         let skipped: Vec<&str> = one.skipped_tests().collect();
         assert!(skipped.contains(&"authors::") && !skipped.contains(&"whole_tasks_"));
     }
@@ -507,7 +507,7 @@ mod tests {
             .record_passed_items(root, |item| item.name != "mcp-suite")
             .unwrap();
         let tier = SelectedTier::changed_items(root).unwrap();
-        assert!(tier.includes_item("mcp-suite") && !tier.includes_item("templates"));
+        assert!(tier.has_item("mcp-suite") && !tier.has_item("templates"));
         let skipped: Vec<&str> = tier.skipped_tests().collect();
         assert!(skipped.contains(&"a_new_plugin_of_each_kind_builds_"), "{skipped:?}");
         assert!(!skipped.contains(&"the_conformance_suite_of_the_protocol_"), "{skipped:?}");

@@ -21,7 +21,7 @@ fn find_phrases(file: &TextFile) -> Vec<TidyFinding> {
         let Some(comment) = line.trim_start().strip_prefix("//") else { continue };
         let comment = comment.to_lowercase();
         for (phrase, better) in PHRASES.lines().filter_map(|line| line.split_once(" = ")) {
-            if contains_whole_words(&comment, phrase) {
+            if has_whole_words(&comment, phrase) {
                 let what = format!("the comment says `{phrase}`");
                 findings.push(TidyFinding::error_finding(
                     &file.path,
@@ -36,7 +36,7 @@ fn find_phrases(file: &TextFile) -> Vec<TidyFinding> {
 }
 
 /// Returns true if the text contains the words, and not only as a part of longer words.
-fn contains_whole_words(text: &str, words: &str) -> bool {
+fn has_whole_words(text: &str, words: &str) -> bool {
     text.match_indices(words).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + words.len()..]);
         let is_part = |c: char| c.is_alphanumeric() || c == '-';

@@ -56,10 +56,10 @@ fn command_output(command: &mut Command) -> Result<String, String> {
 }
 
 fn pack_image(installed: &InstalledArchive, tar: &Path) -> Result<(), String> {
-    let python = Python::find()?;
-    let node = Node::find()?;
+    let python = PythonInstallation::find()?;
+    let node = NodeInstallation::find()?;
     let tar = tar::Builder::new(BufWriter::new(File::create(tar).unwrap()));
-    let mut image = Image { tar, folders: BTreeSet::new() };
+    let mut image = ContainerImage { tar, folders: BTreeSet::new() };
     image.add_shell()?;
     image.add_file(&python.program);
     image.add_tree(&python.library, &UNREAD);
@@ -79,13 +79,13 @@ fn pack_image(installed: &InstalledArchive, tar: &Path) -> Result<(), String> {
     Ok(())
 }
 
-struct Python {
+struct PythonInstallation {
     program: PathBuf,
     library: PathBuf,
     pip: PathBuf,
 }
 
-impl Python {
+impl PythonInstallation {
     fn find() -> Result<Self, String> {
         let ask = "import os, pip, sys, sysconfig\n\
                    print(os.path.realpath(sys.executable))\n\
@@ -99,13 +99,13 @@ impl Python {
     }
 }
 
-struct Node {
+struct NodeInstallation {
     program: PathBuf,
     /// The folder of npm, with all its dependencies.
     npm: PathBuf,
 }
 
-impl Node {
+impl NodeInstallation {
     fn find() -> Result<Self, String> {
         let program = command_output(Command::new("node").args(["-p", "process.execPath"]))?;
         let npm =
@@ -136,12 +136,12 @@ fn needed_libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>, String> {
     Ok(paths.filter(|path| path.is_absolute()).collect())
 }
 
-struct Image {
+struct ContainerImage {
     tar: tar::Builder<BufWriter<File>>,
     folders: BTreeSet<PathBuf>,
 }
 
-impl Image {
+impl ContainerImage {
     /// Adds a shell, and the files and folders that programs expect on every system.
     fn add_shell(&mut self) -> Result<(), String> {
         let paths = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new);

@@ -204,7 +204,7 @@ pub fn encode_new_text(bytes: &[u8], new: &str) -> Result<Vec<u8>, EditFailure> 
 
 fn encode_text(decoded: &DecodedText<'_>, text: Cow<'_, str>) -> Result<Vec<u8>, EditFailure> {
     let name = || decoded.charset.encoding_note().unwrap_or_default();
-    decoded.charset.encode(text).map_err(|lacking| EditFailure::Lacks(lacking, name()))
+    decoded.charset.encode_text(text).map_err(|lacking| EditFailure::Lacks(lacking, name()))
 }
 
 /// Quotes the start of a text.

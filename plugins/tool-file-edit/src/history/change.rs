@@ -197,7 +197,7 @@ impl RecordedChange {
     }
 
     /// Returns the backup ID of a path, or `None` if no file existed before.
-    pub fn backup_of(&self, path: &FilePath) -> Option<BackupId> {
+    pub fn backup_id_of(&self, path: &FilePath) -> Option<BackupId> {
         let before = self.transition_of(path)?.before.as_ref()?;
         Some(BackupId::new(self.id, &before.content))
     }
@@ -226,7 +226,7 @@ impl BackupId {
         Self { change, digest_start }
     }
 
-    pub(super) fn change(&self) -> ChangeId {
+    pub(super) fn change_id(&self) -> ChangeId {
         self.change
     }
 }

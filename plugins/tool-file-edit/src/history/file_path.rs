@@ -35,7 +35,7 @@ impl FilePath {
 
     /// Returns true if the path refers to a file of this environment. Always true for a relative
     /// path.
-    pub fn is_in(&self, environment: &str) -> bool {
+    pub fn is_in_environment(&self, environment: &str) -> bool {
         self.environment.as_deref().is_none_or(|own| own == environment)
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn an_absolute_path_belongs_to_one_environment() {
         let outside = FilePath::new("/etc/b.txt", "/srv", "docker");
-        assert!(outside.is_in("docker") && !outside.is_in("local"));
-        assert!(FilePath::new("/srv/b.txt", "/srv", "docker").is_in("local"));
+        assert!(outside.is_in_environment("docker") && !outside.is_in_environment("local"));
+        assert!(FilePath::new("/srv/b.txt", "/srv", "docker").is_in_environment("local"));
     }
 }

@@ -67,7 +67,7 @@ impl ChangeIndex {
         self.places.contains_key(&id)
     }
 
-    pub fn uses_content(&self, content: &ContentId) -> bool {
+    pub fn is_content_used(&self, content: &ContentId) -> bool {
         self.contents.contains_key(content)
     }
 
@@ -77,12 +77,12 @@ impl ChangeIndex {
 
     /// Returns the latest change of a path that can be undone, as a whole.
     pub fn undo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
-        self.timeline(path).undo.last().map(|id| self.undo_step_of_change(*id)).transpose()
+        self.undo_timeline(path).undo.last().map(|id| self.undo_step_of_change(*id)).transpose()
     }
 
     /// Returns the latest undo of a path that can be redone, as a whole.
     pub fn redo_step(&self, path: &FilePath) -> Result<Option<UndoStep>, HistoryError> {
-        self.timeline(path).redo.last().map(|id| self.undo_step_of_change(*id)).transpose()
+        self.undo_timeline(path).redo.last().map(|id| self.undo_step_of_change(*id)).transpose()
     }
 
     /// Returns the step that undoes a change in all its files, except files at which it was already
@@ -98,7 +98,7 @@ impl ChangeIndex {
         }
         let mut files = Vec::new();
         for step in &change.files {
-            match self.timeline(&step.path).next_blocking_change(id) {
+            match self.undo_timeline(&step.path).next_blocking_change(id) {
                 Some(next) if next == id => files.push(step.clone()),
                 None => {}
                 Some(next) => {
@@ -150,7 +150,8 @@ impl ChangeIndex {
 
     /// Returns true if a change is an undo, or if nothing of it can still be undone.
     fn is_undone_or_undo(&self, change: &RecordedChange) -> bool {
-        let is_open = |step: &FileTransition| self.timeline(&step.path).undo.contains(&change.id);
+        let is_open =
+            |step: &FileTransition| self.undo_timeline(&step.path).undo.contains(&change.id);
         change.outcome != Some(ChangeOutcome::Done) || !change.files.iter().any(is_open)
     }
 
@@ -177,7 +178,7 @@ impl ChangeIndex {
     }
 
     pub fn find_backup(&self, id: &BackupId) -> Option<Backup> {
-        let change = self.find_change(id.change())?;
+        let change = self.find_change(id.change_id())?;
         change
             .files
             .iter()
@@ -190,12 +191,13 @@ impl ChangeIndex {
     pub fn changes_over_file_limit(&mut self, max: usize) -> Vec<(ChangeId, FilePath)> {
         let mut steps = Vec::new();
         for path in std::mem::take(&mut self.grown) {
-            let changes: Vec<ChangeId> = self.changes_of(&path).map(|change| change.id).collect();
+            let changes: Vec<ChangeId> =
+                self.changes_of_path(&path).map(|change| change.id).collect();
             let excess = changes.len().saturating_sub(max.max(1));
             if excess == 0 {
                 continue;
             }
-            let line = self.timeline(&path);
+            let line = self.undo_timeline(&path);
             let (needed, free): (Vec<_>, Vec<_>) =
                 changes.into_iter().partition(|id| line.can_undo_or_redo(*id));
             let forgotten = free.into_iter().chain(needed).take(excess);
@@ -208,7 +210,7 @@ impl ChangeIndex {
     pub fn record_undone_paths(&self, change: &mut RecordedChange) {
         let Some(undoes) = change.undoes else { return };
         for step in &change.files {
-            let line = self.timeline(&step.path);
+            let line = self.undo_timeline(&step.path);
             if line.undo.last() == Some(&undoes) {
                 change.undone.push(step.path.clone());
             } else if line.redo.last() == Some(&undoes) {
@@ -308,12 +310,12 @@ impl ChangeIndex {
         Some(content)
     }
 
-    fn timeline(&self, path: &FilePath) -> UndoTimeline {
+    fn undo_timeline(&self, path: &FilePath) -> UndoTimeline {
         let is_done = |change: &&RecordedChange| change.outcome == Some(ChangeOutcome::Done);
-        UndoTimeline::from_changes(self.changes_of(path).filter(is_done), path)
+        UndoTimeline::from_changes(self.changes_of_path(path).filter(is_done), path)
     }
 
-    fn changes_of(&self, path: &FilePath) -> impl Iterator<Item = &RecordedChange> {
+    fn changes_of_path(&self, path: &FilePath) -> impl Iterator<Item = &RecordedChange> {
         let places = self.paths.get(path).into_iter().flatten();
         places.filter_map(|place| self.changes.get(place))
     }

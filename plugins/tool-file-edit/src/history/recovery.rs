@@ -58,7 +58,7 @@ pub fn plan_recovery(
         numbers.map(|(number, _)| number)
     };
     let is_shared = with(TransitionSide::After).next().is_some()
-        && change.files.iter().all(|step| step.path.is_in(environment));
+        && change.files.iter().all(|step| step.path.is_in_environment(environment));
     if change.environment != environment && !is_shared {
         return RecoveryPlan { is_elsewhere: true, ..RecoveryPlan::default() };
     }

@@ -29,11 +29,11 @@ struct HistoryInner {
     folder: PathBuf,
     pending: PathBuf,
     contents: ContentStore,
-    state: Mutex<State>,
+    state: Mutex<HistoryState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HistoryState {
     journal: ChangeJournal,
     index: ChangeIndex,
     /// Unreferenced contents that were too young to be removed.
@@ -57,7 +57,8 @@ impl History {
         let journal = ChangeJournal::new(folder.join("journal.jsonl"));
         let index = ChangeIndex::default();
         let unused = Vec::new();
-        let state = Mutex::new(State { journal, index, unused, damaged: 0, was_read: false });
+        let state =
+            Mutex::new(HistoryState { journal, index, unused, damaged: 0, was_read: false });
         let contents = ContentStore::new(contents);
         Ok(Self(Arc::new(HistoryInner { folder: folder.to_owned(), pending, contents, state })))
     }
@@ -260,7 +261,7 @@ impl History {
     /// # Errors
     /// `Io` or `Busy`.
     pub fn take_damaged_count(&self) -> Result<usize, HistoryError> {
-        let take = |state: &mut State| std::mem::take(&mut state.damaged);
+        let take = |state: &mut HistoryState| std::mem::take(&mut state.damaged);
         {
             let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
             // This runs before each call, so lines from other processes can wait until they are
@@ -285,7 +286,11 @@ impl History {
         })
     }
 
-    fn remove_unused(&self, state: &mut State, is_sweep_due: bool) -> Result<(), HistoryError> {
+    fn remove_unused(
+        &self,
+        state: &mut HistoryState,
+        is_sweep_due: bool,
+    ) -> Result<(), HistoryError> {
         let ids = pending::list_pending_ids(&self.0.pending)?;
         let changes: Vec<_> = ids
             .iter()
@@ -294,7 +299,7 @@ impl History {
         let before =
             changes.iter().flat_map(|change| &change.files).filter_map(|step| step.before.as_ref());
         let pending: Vec<_> = before.map(|kept| &kept.content).collect();
-        let is_used = |id: &ContentId| state.index.uses_content(id) || pending.contains(&id);
+        let is_used = |id: &ContentId| state.index.is_content_used(id) || pending.contains(&id);
         state.unused.retain(|id| !is_used(id) && !self.0.contents.remove_unused(id));
         if is_sweep_due {
             self.0.contents.remove_all_unused(is_used)?;
@@ -318,7 +323,7 @@ impl History {
     /// Runs `work` with the current journal, while no other process changes it.
     fn with_locked_history<T>(
         &self,
-        work: impl FnOnce(&mut State) -> Result<T, HistoryError>,
+        work: impl FnOnce(&mut HistoryState) -> Result<T, HistoryError>,
     ) -> Result<T, HistoryError> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         let _lock = lock_file(&self.0.folder.join("journal.lock"))?;
@@ -327,7 +332,7 @@ impl History {
     }
 }
 
-impl State {
+impl HistoryState {
     fn read_journal_update(&mut self) -> Result<(), HistoryError> {
         let news = self.journal.read_update()?;
         if news.is_anew {

@@ -66,7 +66,7 @@ impl RegexReplacer {
     ///
     /// # Errors
     /// An error if the pattern is too long.
-    pub fn literal(pattern: &str, replacement: &str) -> Result<Self, String> {
+    pub fn from_literal(pattern: &str, replacement: &str) -> Result<Self, String> {
         let regex = Self::compile_pattern(&regex::escape(&pattern.replace("\r\n", "\n")))?;
         Ok(Self { regex, template: ReplacementTemplate::from_plain_text(replacement) })
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn literal_mode_treats_special_characters_as_text() {
         let literal = |pattern, replacement, text| {
-            RegexReplacer::literal(pattern, replacement)
+            RegexReplacer::from_literal(pattern, replacement)
                 .unwrap()
                 .replace_all(text)
                 .map(|it| it.text)

@@ -70,7 +70,7 @@ impl Charset {
     ///
     /// # Errors
     /// The first character that the encoding lacks.
-    pub fn encode(self, text: Cow<'_, str>) -> Result<Vec<u8>, char> {
+    pub fn encode_text(self, text: Cow<'_, str>) -> Result<Vec<u8>, char> {
         // The common case, which avoids a copy.
         if self == Self::UTF_8 {
             return Ok(text.into_owned().into_bytes());
@@ -117,7 +117,7 @@ impl Charset {
         }
         let text = self.encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
         // Some encodings can write one character in two ways.
-        (self.encode(Cow::Borrowed(&text)).as_deref() == Ok(bytes)).then_some(text)
+        (self.encode_text(Cow::Borrowed(&text)).as_deref() == Ok(bytes)).then_some(text)
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     fn check_decoding(bytes: &[u8], text: &str, remark: Option<&str>) {
         let decoded = decode_bytes(bytes).unwrap();
         assert_eq!((&*decoded.text, decoded.charset.encoding_note().as_deref()), (text, remark));
-        assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(bytes));
+        assert_eq!(decoded.charset.encode_text(decoded.text).as_deref(), Ok(bytes));
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
                 })
                 .collect();
             if let Ok(decoded) = decode_bytes(&bytes) {
-                assert_eq!(decoded.charset.encode(decoded.text).as_deref(), Ok(&*bytes));
+                assert_eq!(decoded.charset.encode_text(decoded.text).as_deref(), Ok(&*bytes));
             }
         }
     }
@@ -343,6 +343,6 @@ mod tests {
     #[test]
     fn unencodable_character_is_reported() {
         let decoded = decode_bytes(b"caf\xE9 au lait, d\xE9j\xE0 vu").unwrap();
-        assert_eq!(decoded.charset.encode("a€ 中 文".into()), Err('中'));
+        assert_eq!(decoded.charset.encode_text("a€ 中 文".into()), Err('中'));
     }
 }

@@ -206,7 +206,7 @@ impl FindAndReplace {
     async fn find_replacements(&self, cx: &Cx<Editor>) -> Result<ReplaceSearchResult> {
         let pattern = require_argument("pattern", &self.pattern)?;
         let replacer = match self.literal {
-            true => RegexReplacer::literal(pattern, &self.replacement),
+            true => RegexReplacer::from_literal(pattern, &self.replacement),
             false => RegexReplacer::new(pattern, &self.replacement),
         };
         let replacer = replacer.map_err(|text| {
@@ -384,7 +384,7 @@ fn replace_in_file(
         return FileReplaceOutcome::Nothing { has_it_literally };
     };
     let text = std::mem::take(&mut replaced.text);
-    match decoded.charset.encode(text.into()) {
+    match decoded.charset.encode_text(text.into()) {
         Ok(bytes) => FileReplaceOutcome::Replaced(replaced, bytes),
         Err(lacking) => {
             let name = decoded.charset.encoding_note().unwrap_or_default();

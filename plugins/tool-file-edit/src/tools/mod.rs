@@ -253,7 +253,7 @@ fn applied_change_output(
 fn backup_id_of(applied: &AppliedChange, number: usize) -> Option<String> {
     let step = applied.plan.changed_numbers().position(|other| other == number)?;
     let change = applied.change.as_ref()?;
-    change.backup_of(&change.files.get(step)?.path).map(|id| id.to_string())
+    change.backup_id_of(&change.files.get(step)?.path).map(|id| id.to_string())
 }
 
 /// Counts the added and removed lines.

@@ -11,7 +11,7 @@ const NOT_AT_ROOT: [&str; 7] = ["const", "enum", "if", "items", "not", "nullable
 
 /// Adds a schema that must also hold.
 pub fn merge_schema(into: &mut Map<String, Value>, other: Map<String, Value>) {
-    let is_open = allows_other_properties(into) || allows_other_properties(&other);
+    let is_open = can_have_other_properties(into) || can_have_other_properties(&other);
     for (key, value) in other {
         let Some(known) = into.get_mut(&key) else {
             into.insert(key, value);
@@ -217,7 +217,7 @@ fn required_properties(schema: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Returns true if a schema names properties and allows others.
-fn allows_other_properties(schema: &Map<String, Value>) -> bool {
+fn can_have_other_properties(schema: &Map<String, Value>) -> bool {
     schema.contains_key("properties")
         && schema.get("additionalProperties") != Some(&Value::Bool(false))
 }

@@ -283,7 +283,7 @@ impl<'a> SchemaLowering<'a> {
         for (name, schema) in named {
             let is_pattern = key == "patternProperties";
             if self.nodes > NODES_MAX
-                || (is_pattern && !self.accepts_keyword(key, &json!({ name: {} })))
+                || (is_pattern && !self.is_keyword_accepted(key, &json!({ name: {} })))
             {
                 self.is_cut = true;
                 continue;
@@ -339,12 +339,12 @@ impl<'a> SchemaLowering<'a> {
             "title" | "description" if !value.is_string() => return None,
             _ => value.clone(),
         };
-        (self.nodes <= NODES_MAX && self.accepts_keyword(key, &lowered)).then_some(lowered)
+        (self.nodes <= NODES_MAX && self.is_keyword_accepted(key, &lowered)).then_some(lowered)
     }
 
     /// Returns true if the validator accepts a keyword, or if keywords are not checked
     /// individually.
-    fn accepts_keyword(&self, key: &str, value: &Value) -> bool {
+    fn is_keyword_accepted(&self, key: &str, value: &Value) -> bool {
         self.check == KeywordCheck::Whole || is_valid_schema(&json!({ key: value }))
     }
 

@@ -38,7 +38,7 @@ pub async fn start_stdio_program(
     spawn.variables.clone_from(&reach.env);
     spawn.directory.clone_from(&reach.cwd);
     spawn.deadline_ms = Some(DEADLINE_MS);
-    spawn.label = Some(format!("MCP server {}", log.server()));
+    spawn.label = Some(format!("MCP server {}", log.server_name()));
     let process = home.host_process(&spawn).await?;
     let (control, events) = process.split();
     let (hear, heard) = mpsc::channel(HEARD_PIECES_MAX);

@@ -69,7 +69,7 @@ pub async fn add_server(
     let lookup = |name: &str| std::env::var(name).ok();
     let read =
         entry::parse_server_entry(&name, &entry, origin, &lookup, &mut notes).map_err(wrong)?;
-    if servers.find(&name).is_ok() {
+    if servers.find_server(&name).is_ok() {
         return Err(show::name_taken_error(&name));
     }
     if origin == McpConfigOrigin::Workspace
@@ -121,7 +121,7 @@ pub async fn remove_server(
     servers: &Arc<McpServers>,
     name: &str,
 ) -> Result<String> {
-    let known = servers.find(name).map(|server| server.entry.origin);
+    let known = servers.find_server(name).map(|server| server.entry.origin);
     let origin = match known {
         Ok(McpConfigOrigin::Home) => McpConfigOrigin::Home,
         _ => McpConfigOrigin::Workspace,
@@ -145,7 +145,7 @@ pub async fn remove_server(
 /// Parses the words after `mcp add`, in the syntax of Claude Code, codex and Gemini CLI. Returns
 /// `None` if they ask for help.
 fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, String> {
-    let mut parser = lexopt::Parser::from_args(words);
+    let parser = &mut lexopt::Parser::from_args(words);
     let (mut entry, mut oauth) = (Map::new(), Map::new());
     let (mut name, mut origin) = (None, McpConfigOrigin::Workspace);
     let text = |error: lexopt::Error| error.to_string();
@@ -153,22 +153,22 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
         match word {
             Short('h') | Long("help") => return Ok(None),
             Short('e') | Long("env") => {
-                let given = option_value(&mut parser)?;
+                let given = option_value(parser)?;
                 let (key, value) = given.split_once('=').ok_or("`--env` takes KEY=VALUE")?;
-                set_entry_member(&mut entry, "env", key, value);
+                set_member(&mut entry, "env", key, value);
             }
             Short('H') | Long("header") => {
-                let given = option_value(&mut parser)?;
+                let given = option_value(parser)?;
                 let (key, value) = given.split_once(':').ok_or("`--header` takes 'NAME: VALUE'")?;
-                set_entry_member(&mut entry, "headers", key.trim(), value.trim());
+                set_member(&mut entry, "headers", key.trim(), value.trim());
             }
             Long("bearer-token-env-var") => {
-                let variable = option_value(&mut parser)?;
+                let variable = option_value(parser)?;
                 let credential = format!("Bearer ${{{variable}}}");
-                set_entry_member(&mut entry, "headers", "Authorization", &credential);
+                set_member(&mut entry, "headers", "Authorization", &credential);
             }
             Short('s') | Long("scope") => {
-                origin = match option_value(&mut parser)?.as_str() {
+                origin = match option_value(parser)?.as_str() {
                     "workspace" | "project" | "local" => McpConfigOrigin::Workspace,
                     "user" | "home" | "global" => McpConfigOrigin::Home,
                     other => {
@@ -177,44 +177,34 @@ fn parse_add_command(words: Vec<String>) -> Result<Option<ParsedAddCommand>, Str
                 }
             }
             Short('t') | Long("transport" | "type") => {
-                set_entry_key(&mut entry, "type", option_value(&mut parser)?)
+                set_key(&mut entry, "type", option_value(parser)?)
             }
-            Long("url") => set_entry_key(&mut entry, "url", option_value(&mut parser)?),
-            Long("cwd") => set_entry_key(&mut entry, "cwd", option_value(&mut parser)?),
-            Long("timeout") => {
-                set_entry_key(&mut entry, "timeout", parse_number(&option_value(&mut parser)?)?)
+            Long("url") => set_key(&mut entry, "url", option_value(parser)?),
+            Long("cwd") => set_key(&mut entry, "cwd", option_value(parser)?),
+            Long("timeout") => set_key(&mut entry, "timeout", option_number(parser)?),
+            Long("startup-timeout") => {
+                set_key(&mut entry, "startupTimeout", option_number(parser)?)
             }
-            Long("startup-timeout") => set_entry_key(
-                &mut entry,
-                "startupTimeout",
-                parse_number(&option_value(&mut parser)?)?,
-            ),
             Long("tools" | "include-tools") => {
-                set_entry_key(&mut entry, "tools", split_list(&option_value(&mut parser)?))
+                set_key(&mut entry, "tools", split_list(&option_value(parser)?))
             }
             Long("exclude-tools") => {
-                set_entry_key(&mut entry, "excludeTools", split_list(&option_value(&mut parser)?))
+                set_key(&mut entry, "excludeTools", split_list(&option_value(parser)?))
             }
-            Long("client-id") => set_entry_key(&mut oauth, "clientId", option_value(&mut parser)?),
-            Long("client-secret") => {
-                set_entry_key(&mut oauth, "clientSecret", option_value(&mut parser)?)
-            }
-            Long("callback-port") => set_entry_key(
-                &mut oauth,
-                "callbackPort",
-                parse_number(&option_value(&mut parser)?)?,
-            ),
+            Long("client-id") => set_key(&mut oauth, "clientId", option_value(parser)?),
+            Long("client-secret") => set_key(&mut oauth, "clientSecret", option_value(parser)?),
+            Long("callback-port") => set_key(&mut oauth, "callbackPort", option_number(parser)?),
             Word(word) if name.is_none() => name = Some(word.string().map_err(text)?),
             Word(word) => {
                 let word = word.string().map_err(text)?;
-                parse_address(&mut entry, word, &mut parser)?;
+                parse_address(&mut entry, word, parser)?;
             }
             other => return Err(other.unexpected().to_string()),
         }
     }
     let name = name.ok_or("the server's name is missing")?;
     if !oauth.is_empty() {
-        set_entry_key(&mut entry, "oauth", oauth);
+        set_key(&mut entry, "oauth", oauth);
     }
     // The JSON may be in any program's format.
     let mut entry = to_standard_entry(&Value::Object(entry))?;
@@ -238,7 +228,7 @@ fn parse_address(
         return Err(format!("unexpected argument `{word}` after the address"));
     }
     if word.starts_with("https://") || word.starts_with("http://") {
-        set_entry_key(entry, "url", word);
+        set_key(entry, "url", word);
     } else if word.starts_with('{') {
         let json = serde_json::from_str(&word).map_err(|error| error.to_string())?;
         let Value::Object(json) = json else { return Err("the JSON is not an object".into()) };
@@ -247,8 +237,8 @@ fn parse_address(
         let text = |error: lexopt::Error| error.to_string();
         let args = parser.raw_args().map_err(text)?;
         let args: Result<Vec<String>, _> = args.map(|it| it.string()).collect();
-        set_entry_key(entry, "command", word);
-        set_entry_key(entry, "args", args.map_err(text)?);
+        set_key(entry, "command", word);
+        set_key(entry, "args", args.map_err(text)?);
     }
     Ok(())
 }
@@ -258,11 +248,11 @@ fn option_value(parser: &mut lexopt::Parser) -> Result<String, String> {
     parser.value().and_then(|it| it.string()).map_err(|error| error.to_string())
 }
 
-fn set_entry_key(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+fn set_key(entry: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     entry.insert(key.to_owned(), value.into());
 }
 
-fn set_entry_member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
+fn set_member(entry: &mut Map<String, Value>, key: &str, name: &str, value: &str) {
     entry.entry(key).or_insert_with(|| json!({}))[name] = value.into();
 }
 
@@ -270,7 +260,8 @@ fn split_list(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-fn parse_number(text: &str) -> Result<u64, String> {
+fn option_number(parser: &mut lexopt::Parser) -> Result<u64, String> {
+    let text = option_value(parser)?;
     text.parse().map_err(|_| format!("`{text}` is not a number"))
 }
 

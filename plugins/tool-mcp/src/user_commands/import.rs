@@ -117,7 +117,7 @@ fn importable_entry(
     entry: &Value,
     origin: McpConfigOrigin,
 ) -> Result<(Value, String), String> {
-    if servers.find(name).is_ok() {
+    if servers.find_server(name).is_ok() {
         return Err("a server with this name already exists".to_owned());
     }
     let entry = Value::Object(to_standard_entry(entry)?);

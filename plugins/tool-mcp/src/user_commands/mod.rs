@@ -113,8 +113,8 @@ pub async fn run_mcp_command(
     };
     let action = given("action").unwrap_or("list").to_lowercase();
     let shown = match action.as_str() {
-        "list" | "status" => servers.list(),
-        "show" => vec![servers.find(named()?)?],
+        "list" | "status" => servers.list_servers(),
+        "show" => vec![servers.find_server(named()?)?],
         _ => Vec::new(),
     };
     if !shown.is_empty() {
@@ -131,7 +131,7 @@ pub async fn run_mcp_command(
     let text = match action.as_str() {
         "list" => show::list_servers(servers),
         "status" => show::show_status(servers),
-        "show" => show::show_server(&*servers.find(named()?)?),
+        "show" => show::show_server(&*servers.find_server(named()?)?),
         "logs" => {
             let (lines, which) =
                 (Arc::clone(&servers.around.lines), given("name").map(str::to_owned));
@@ -141,10 +141,12 @@ pub async fn run_mcp_command(
         "add" | "add-json" => edit::add_server(host, servers, words(true)?).await?,
         "import" => import::import_servers(host, servers, given("name"), &words(false)?).await?,
         "remove" => edit::remove_server(host, servers, named()?).await?,
-        "connect" => connect_server(host, servers, &servers.find(named()?)?).await?,
-        "disconnect" => disconnect_server(&*servers.find(named()?)?),
-        "login" => login::log_in(host, servers, &servers.find(named()?)?, given("command")).await?,
-        "logout" => login::log_out(&servers.find(named()?)?).await?,
+        "connect" => connect_server(host, servers, &servers.find_server(named()?)?).await?,
+        "disconnect" => disconnect_server(&*servers.find_server(named()?)?),
+        "login" => {
+            login::log_in(host, servers, &servers.find_server(named()?)?, given("command")).await?
+        }
+        "logout" => login::log_out(&servers.find_server(named()?)?).await?,
         "reload" => reload_config(host, servers).await?,
         other => {
             let text = format!("unknown `mcp` action `{other}`");
@@ -164,7 +166,7 @@ pub fn suggest_words(servers: &McpServers, asked: &CompleteWords) -> WordChoices
         (NAME, [action]) => {
             let takes = ["show", "remove", "connect", "disconnect", "login", "logout", "logs"];
             let is_taken = takes.iter().any(|it| it.eq_ignore_ascii_case(action));
-            let all = servers.list();
+            let all = servers.list_servers();
             let named = all.iter().filter(|_| is_taken);
             named.map(|it| WordChoice::new(it.name(), it.entry.shown.clone())).collect()
         }
@@ -216,7 +218,7 @@ fn disconnect_server(server: &McpServer) -> String {
 async fn reload_config(host: &Reporter, servers: &Arc<McpServers>) -> Result<String> {
     let before = servers.current_offer();
     apply_config_files(host, servers).await?;
-    let all = servers.list();
+    let all = servers.list_servers();
     let active: Vec<&Arc<McpServer>> = all.iter().filter(|it| !it.entry.disabled).collect();
     let settled = active.iter().map(|server| server.wait_until_connected());
     let outcomes = futures_util::future::join_all(settled).await;

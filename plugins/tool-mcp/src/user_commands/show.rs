@@ -36,7 +36,7 @@ pub fn allowed_tool_count(server: &McpServer) -> usize {
 
 /// Lists the servers.
 pub fn list_servers(servers: &McpServers) -> String {
-    let all = servers.list();
+    let all = servers.list_servers();
     let mut lines = vec!["Configured MCP servers:".to_owned()];
     let line = |server: &std::sync::Arc<McpServer>| {
         let why = problem_line(server).map(|why| format!(": {why}")).unwrap_or_default();
@@ -77,7 +77,7 @@ fn config_file_lines(servers: &McpServers) -> impl Iterator<Item = String> {
 
 /// Shows the state of each server.
 pub fn show_status(servers: &McpServers) -> String {
-    let all = servers.list();
+    let all = servers.list_servers();
     let is_up = |it: &&std::sync::Arc<McpServer>| state_label(it) == "connected";
     let connected = all.iter().filter(is_up).count();
     let tools: usize = all.iter().map(|it| allowed_tool_count(it)).sum();
@@ -214,7 +214,7 @@ fn shorten_at_word(text: &str, chars_max: usize) -> String {
 /// Shows the lines that servers printed, or deletes them. Blocks on the file.
 pub fn show_or_clear_logs(kept: &ServerLogStore, which: Option<&str>) -> String {
     if which.is_some_and(|which| which.eq_ignore_ascii_case("clear")) {
-        return format!("Cleared {} log entries.", kept.clear());
+        return format!("Cleared {} log entries.", kept.clear_logs());
     }
     let lines = kept.list_lines(which);
     match lines.is_empty() {

@@ -148,7 +148,7 @@ struct StepObservation<'a> {
 
 impl StepObservation<'_> {
     /// Returns true if the output shows everything that the step expects.
-    fn shows_expected_output(&self, step: &ProgramStep, output: &str, is_alive: bool) -> bool {
+    fn has_expected_output(&self, step: &ProgramStep, output: &str, is_alive: bool) -> bool {
         let lacks = step
             .lacks
             .as_ref()
@@ -163,7 +163,7 @@ impl StepObservation<'_> {
         if step.ends == StepEndState::Never {
             return Ok(if reason == "limit" { StepVerdict::Right } else { StepVerdict::Early });
         }
-        let is_done = self.shows_expected_output(step, output, *is_alive);
+        let is_done = self.has_expected_output(step, output, *is_alive);
         let mut is_quiet = true;
         if matches!(step.ends, StepEndState::Waiting) {
             std::thread::sleep(SETTLE);
@@ -200,7 +200,7 @@ impl StepObservation<'_> {
                 caller.call_tool("shell_read", &json!({ "session_id": SESSION, "timeout": 2 }))?;
             output.push_str(&read.output);
             std::thread::sleep(SETTLE);
-            if self.shows_expected_output(step, &output, read.is_alive) {
+            if self.has_expected_output(step, &output, read.is_alive) {
                 return Ok(true);
             }
             if !read.is_alive {

@@ -114,7 +114,7 @@ impl AccuracyReport {
     }
 
     /// Returns true if the targets are met.
-    pub fn meets_targets(&self) -> bool {
+    pub fn has_met_targets(&self) -> bool {
         self.percent_of_steps(self.count_verdict(StepVerdict::Right)) >= RIGHT_PERCENT_MIN
             && self.percent_of_steps(self.count_verdict(StepVerdict::Early)) <= EARLY_PERCENT_MAX
             && quantile(&self.sorted_latencies(), 0.5) <= MEDIAN_MAX

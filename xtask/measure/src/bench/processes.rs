@@ -65,7 +65,7 @@ impl ProcessMemory {
     /// Returns true if both share one memory without a copy. A child before its `exec` may use its
     /// parent's memory (`vfork`), and both then report the whole memory. After a `fork`, each
     /// reports half.
-    fn shares_memory_with(&self, other: &Self) -> bool {
+    fn has_same_memory_as(&self, other: &Self) -> bool {
         self.range == other.range
             && self.private > self.pss / 2
             && self.pss.abs_diff(other.pss) <= SAME_MEMORY_KIB_MAX
@@ -75,7 +75,7 @@ impl ProcessMemory {
 fn total_pss(all: impl Iterator<Item = ProcessMemory>) -> u64 {
     let mut counted: Vec<ProcessMemory> = Vec::new();
     for held in all {
-        if !counted.iter().any(|other| held.shares_memory_with(other)) {
+        if !counted.iter().any(|other| held.has_same_memory_as(other)) {
             counted.push(held);
         }
     }
@@ -86,10 +86,10 @@ fn total_pss(all: impl Iterator<Item = ProcessMemory>) -> u64 {
 fn process_parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|number| Some((number, parent_of(number)?))).collect()
+    numbers.filter_map(|number| Some((number, parent_process(number)?))).collect()
 }
 
-fn parent_of(process: u32) -> Option<u32> {
+fn parent_process(process: u32) -> Option<u32> {
     parse_parent(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 

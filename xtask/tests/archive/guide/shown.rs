@@ -34,28 +34,28 @@ pub fn parse_steps(text: &str) -> Vec<ShownStep> {
 pub fn is_shown(shows: &[String], text: &str) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let shows: Vec<&str> = shows.iter().map(String::as_str).collect();
-    do_lines_match(&shows, &lines)
+    is_block_match(&shows, &lines)
 }
 
-fn do_lines_match(shows: &[&str], lines: &[&str]) -> bool {
+fn is_block_match(shows: &[&str], lines: &[&str]) -> bool {
     match shows {
         [] => lines.is_empty(),
         [first, rest @ ..] if first.trim() == "…" => {
-            (0..=lines.len()).any(|skip| do_lines_match(rest, &lines[skip..]))
+            (0..=lines.len()).any(|skip| is_block_match(rest, &lines[skip..]))
         }
         [first, rest @ ..] => lines.split_first().is_some_and(|(line, others)| {
-            does_line_match(first, line) && do_lines_match(rest, others)
+            is_line_match(first, line) && is_block_match(rest, others)
         }),
     }
 }
 
-fn does_line_match(shows: &str, line: &str) -> bool {
+fn is_line_match(shows: &str, line: &str) -> bool {
     let Some((before, after)) = shows.split_once(ANYTHING) else {
         return shows.trim_end() == line.trim_end();
     };
     let Some(rest) = line.strip_prefix(before) else { return false };
     let places = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
-    places.into_iter().any(|at| does_line_match(after, &rest[at..]))
+    places.into_iter().any(|at| is_line_match(after, &rest[at..]))
 }
 
 #[test]

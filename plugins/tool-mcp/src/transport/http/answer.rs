@@ -58,7 +58,7 @@ impl SentMessage<'_> {
     }
 
     /// Returns true if the request should be sent again in a new session.
-    fn needs_new_session(&self) -> bool {
+    fn should_renew_session(&self) -> bool {
         self.session.is_some()
             && self.request_id().is_some_and(|id| self.sessions.should_renew_for(id))
     }
@@ -100,7 +100,7 @@ pub async fn interpret_reply(reply: McpHttpResponse, sent: SentMessage<'_>) -> H
     let body = read_reply_body(reply, sent.limits.max_json_response_size).await?;
     match parse_response_body(body, &id).await {
         Ok(JsonRpcMessage::Error(error))
-            if sessions::means_expired(&error.error) && sent.needs_new_session() =>
+            if sessions::is_expired_error(&error.error) && sent.should_renew_session() =>
         {
             Err(StreamableHttpError::SessionExpired)
         }
@@ -125,7 +125,7 @@ async fn interpret_failure(
         false => reply.read_beginning(sent.limits.max_error_response_size).await.into_bytes(),
     };
     let text = printable_text(&String::from_utf8_lossy(&body));
-    let is_message = contains_word(&body, "\"jsonrpc\"");
+    let is_message = has_word(&body, "\"jsonrpc\"");
     let error = match sent.request_id().filter(|_| is_message) {
         Some(id) => match parse_response_body(body, id).await {
             Ok(JsonRpcMessage::Error(error)) => Some(error.error),
@@ -133,8 +133,8 @@ async fn interpret_failure(
         },
         None => None,
     };
-    if sessions::may_mean_expired(status, &text, error.as_ref(), wait.is_some())
-        && sent.needs_new_session()
+    if sessions::can_mean_expired(status, &text, error.as_ref(), wait.is_some())
+        && sent.should_renew_session()
     {
         return Err(StreamableHttpError::SessionExpired);
     }
@@ -166,7 +166,7 @@ async fn interpret_failure(
     }
 }
 
-fn contains_word(body: &[u8], word: &str) -> bool {
+fn has_word(body: &[u8], word: &str) -> bool {
     body.windows(word.len()).any(|piece| piece == word.as_bytes())
 }
 

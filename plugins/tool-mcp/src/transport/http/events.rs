@@ -189,7 +189,7 @@ fn split_into_messages(mut event: Sse, answering: Option<&StreamedRequest>) -> V
             JsonRpcMessage::Error(error),
             Some(StreamedRequest { session: Some(session), sessions, .. }),
         ) = (&mut message, answering)
-            && sessions::means_expired(&error.error)
+            && sessions::is_expired_error(&error.error)
         {
             sessions.record_lost_session(session);
             sessions::mark_session_lost(&mut error.error);

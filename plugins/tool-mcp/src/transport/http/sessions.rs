@@ -52,7 +52,7 @@ impl HttpSessions {
 }
 
 /// Returns true if a response with this status may mean that the session has expired.
-pub fn may_mean_expired(
+pub fn can_mean_expired(
     status: u16,
     text: &str,
     error: Option<&ErrorData>,
@@ -62,16 +62,16 @@ pub fn may_mean_expired(
         404 | 410 => true,
         400 => {
             let is_about_request = |error: &ErrorData| ABOUT_THE_REQUEST.contains(&error.code.0);
-            mentions_session(text) || !error.is_some_and(is_about_request)
+            is_about_session(text) || !error.is_some_and(is_about_request)
         }
         // An overloaded server says when to try again.
-        503 => mentions_session(text) || !has_wait,
+        503 => is_about_session(text) || !has_wait,
         _ => false,
     }
 }
 
 /// Returns true for an error in a successful response that means that the session has expired.
-pub fn means_expired(error: &ErrorData) -> bool {
+pub fn is_expired_error(error: &ErrorData) -> bool {
     const WORDS: [&str; 9] = [
         "expired",
         "gone",
@@ -85,7 +85,7 @@ pub fn means_expired(error: &ErrorData) -> bool {
     ];
     let text = error.message.to_lowercase();
     ABOUT_ANYTHING.contains(&error.code.0)
-        && mentions_session(&text)
+        && is_about_session(&text)
         && WORDS.iter().any(|word| text.contains(word))
 }
 
@@ -99,6 +99,6 @@ pub fn is_session_lost(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data.get(MARK) == Some(&Value::Bool(true)))
 }
 
-fn mentions_session(text: &str) -> bool {
+fn is_about_session(text: &str) -> bool {
     text.to_lowercase().contains("session")
 }

@@ -97,7 +97,7 @@ fn run_conversation(
     let seconds = started.elapsed().as_secs_f64();
     let collections = stderr.lines().filter(|line| line.starts_with(&format!("gc {gc}: "))).count();
     ensure!(
-        model.was_asked_for_all(),
+        model.has_been_asked_all(),
         "{} with gc-{gc}: the chat ended early:\n{stderr}",
         conversation.name
     );

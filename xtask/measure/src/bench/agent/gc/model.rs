@@ -56,7 +56,7 @@ impl ForgetfulModel {
     }
 
     /// Returns true if it was asked for every fact.
-    pub fn was_asked_for_all(&self) -> bool {
+    pub fn has_been_asked_all(&self) -> bool {
         self.seen_facts().facts == self.conversation.facts.len()
     }
 
