@@ -7,7 +7,7 @@ use jaato_process::Supervisor;
 use jaato_types::{Description, Error};
 use jaato_worker::DESCRIBE_ARGUMENTS;
 
-use crate::one_answer_child::{ChildTask, folder_of_children};
+use crate::one_answer_child::{ChildTask, child_folder};
 
 /// How long a description may take. It only lists what the plugin offers.
 pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const DESCRIBE_OPEN_FILES: u64 = 64;
 ///
 /// # Errors
 /// One line about the failure: the loader refused it, or it panicked, crashed or hung.
-pub async fn describe(
+pub async fn describe_plugin_file(
     supervisor: &Supervisor,
     executable: &Path,
     plugin: &Path,
@@ -30,7 +30,7 @@ pub async fn describe(
     let errand = ChildTask {
         what: "describing it",
         arguments: &DESCRIBE_ARGUMENTS,
-        folder: &folder_of_children(),
+        folder: &child_folder(),
         deadline: DESCRIBE_DEADLINE,
         memory_bytes: DESCRIBE_MEMORY_BYTES,
         open_files: DESCRIBE_OPEN_FILES,

@@ -74,7 +74,7 @@ impl GrantHolder {
             return GrantState::Shipped;
         }
         let digest = self.digest();
-        match digest.is_some_and(|digest| grants.has(self.name.as_str(), digest, grant)) {
+        match digest.is_some_and(|digest| grants.has_grant(self.name.as_str(), digest, grant)) {
             true => GrantState::Granted,
             false => GrantState::NotGranted,
         }
@@ -84,20 +84,20 @@ impl GrantHolder {
 impl GrantTable {
     /// Uses the record in the user's folders. Reads nothing yet.
     pub fn in_folders(folders: &UserFolders) -> Self {
-        let store = folders.data().ok().map(GrantStore::in_folder);
+        let store = folders.data_folder().ok().map(GrantStore::in_folder);
         Self { record: store.map(LiveGrants::new) }
     }
 
     /// Returns true if a plugin lists a grant and has it. Checked before each hook.
     pub fn has_grant(&self, entry: &PluginEntry, grant: &str) -> bool {
-        self.check(&GrantHolder::from_entry(entry), grant).is_ok()
+        self.check_grant(&GrantHolder::from_entry(entry), grant).is_ok()
     }
 
     /// Checks that a plugin lists a grant and has it.
     ///
     /// # Errors
     /// `permission_denied`, with a hint.
-    pub fn check(&self, holder: &GrantHolder, grant: &str) -> Result<(), Error> {
+    pub fn check_grant(&self, holder: &GrantHolder, grant: &str) -> Result<(), Error> {
         if !holder.asked.contains(&grant) {
             return Err(grant_not_requested_error(&holder.name, grant));
         }
@@ -133,14 +133,14 @@ impl GrantTable {
     }
 
     /// Returns the command that gives a plugin its missing grants, or `None` if it has all of them.
-    pub fn command(&self, entry: &PluginEntry) -> Option<String> {
+    pub fn grant_command(&self, entry: &PluginEntry) -> Option<String> {
         let lacks = |(_, standing): &(_, GrantState)| *standing == GrantState::NotGranted;
         let name = &entry.candidate.manifest.name;
         self.requested_grants(entry).iter().any(lacks).then(|| format!("jaato plugin grant {name}"))
     }
 
     /// Returns the problem with the record, if there is one.
-    pub fn problem(&self) -> Option<Arc<TrustError>> {
+    pub fn read_problem(&self) -> Option<Arc<TrustError>> {
         self.current_grants().err()
     }
 

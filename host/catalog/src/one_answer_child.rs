@@ -24,7 +24,7 @@ const PRINTED_BYTES_MAX: usize = 400;
 
 /// Returns the working directory for a child that runs a plugin: the folder for temporary files, if
 /// it exists. Never the user's directory, because its content must not affect such a child.
-pub fn folder_of_children() -> PathBuf {
+pub fn child_folder() -> PathBuf {
     let named = std::env::temp_dir();
     let is_there = |folder: &PathBuf| folder.is_absolute() && folder.is_dir();
     [named, PathBuf::from("/tmp")].into_iter().find(is_there).unwrap_or_else(|| PathBuf::from("/"))
@@ -57,7 +57,7 @@ impl ChildTask<'_> {
         executable: &Path,
         plugin: &Path,
     ) -> Result<T, Error> {
-        let (ours, theirs) = std::io::pipe().map_err(no_pipe)?;
+        let (ours, theirs) = std::io::pipe().map_err(pipe_error)?;
         let mut command = ChildCommand::new(executable, self.folder);
         command.args = self.arguments.iter().map(Into::into).collect();
         command.args.push(plugin.into());
@@ -77,9 +77,10 @@ impl ChildTask<'_> {
             cpu_seconds: Some(self.deadline.as_secs() + 1),
         };
         let mut child =
-            supervisor.spawn(command).await.map_err(|error| self.not_started(&error))?;
+            supervisor.spawn(command).await.map_err(|error| self.start_error(&error))?;
 
-        let ours = tokio::net::unix::pipe::Receiver::from_owned_fd(ours.into()).map_err(no_pipe)?;
+        let ours =
+            tokio::net::unix::pipe::Receiver::from_owned_fd(ours.into()).map_err(pipe_error)?;
         let printed = child.stdout.take();
         let mut sent = ChildGuard { child: Arc::new(child), is_over: false };
         let talk = async {
@@ -95,10 +96,10 @@ impl ChildTask<'_> {
             return Err(Error::new(ErrorKind::Timeout, text));
         };
         sent.is_over = true;
-        self.answer_of(&answer, &printed, exit)
+        self.parse_child_answer(&answer, &printed, exit)
     }
 
-    fn answer_of<T: DeserializeOwned>(
+    fn parse_child_answer<T: DeserializeOwned>(
         &self,
         answer: &[u8],
         printed: &str,
@@ -125,11 +126,11 @@ impl ChildTask<'_> {
                 let text = format!("{what} failed: its process {end}{printed}");
                 Err(Error::new(ErrorKind::PluginMisbehaved, text))
             }
-            (Err(_), Err(error)) => Err(self.not_started(&error)),
+            (Err(_), Err(error)) => Err(self.start_error(&error)),
         }
     }
 
-    fn not_started(&self, error: &ProcessError) -> Error {
+    fn start_error(&self, error: &ProcessError) -> Error {
         let text = format!("{} failed: cannot run a process for it: {error}", self.what);
         let described = Error::new(ErrorKind::Io, text);
         match error.hint() {
@@ -174,6 +175,6 @@ async fn read_printed(from: Option<impl AsyncRead + Unpin>) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-fn no_pipe(error: std::io::Error) -> Error {
+fn pipe_error(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot create a pipe for a child process: {error}"))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
 use jaato_config::{
-    Config, ConfigError, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load,
+    Config, ConfigError, ConfigSources, EnvironmentVariables, Overrides, UserFolders, load_config,
 };
 use jaato_loader::OpenedPlugin;
 use jaato_process::{GuardianCommand, Supervisor};
@@ -129,7 +129,7 @@ impl Setup {
             None => std::env::current_dir()
                 .map_err(|error| SetupError::System("the working directory", error))?,
         };
-        Self::read(
+        Self::from_arguments(
             arguments,
             executable,
             UserFolders::for_user(),
@@ -142,7 +142,7 @@ impl Setup {
     ///
     /// # Errors
     /// As [`Setup::from_process`].
-    pub fn read(
+    pub fn from_arguments(
         arguments: SetupArguments,
         executable: PathBuf,
         folders: UserFolders,
@@ -160,13 +160,14 @@ impl Setup {
             return Err(SetupError::System("the working directory", error));
         }
         let home = variables.get("HOME").map(Path::new);
-        let workspace = Workspace::find(working_directory, home).map_err(SetupError::Trust)?;
+        let workspace =
+            Workspace::find_workspace(working_directory, home).map_err(SetupError::Trust)?;
         let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
-        let config = load(ConfigSources {
+        let config = load_config(ConfigSources {
             folders: &folders,
             config_file: arguments.config_file.as_deref(),
             env_file: arguments.env_file.as_deref(),
-            workspace: trusted(&workspace_state),
+            workspace: trusted_workspace_of(&workspace_state),
             variables: &variables,
             working_directory,
             overrides: arguments.overrides,
@@ -199,7 +200,7 @@ impl Setup {
     /// Returns the workspace if it is currently trusted. [`Setup::workspace_state`] is its state
     /// when it was read.
     pub fn trusted_workspace_now(&self) -> Option<TrustedWorkspace> {
-        let data = self.folders.data().ok()?;
+        let data = self.folders.data_folder().ok()?;
         match TrustStore::in_folder(data).workspace_state(&self.workspace) {
             Ok(WorkspaceState::Trusted(workspace)) => Some(workspace),
             Ok(
@@ -213,7 +214,7 @@ impl Setup {
 
     /// Returns the workspace if it is trusted.
     pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
-        trusted(&self.workspace_state)
+        trusted_workspace_of(&self.workspace_state)
     }
 }
 
@@ -242,14 +243,14 @@ pub fn started_as_child() -> Option<String> {
 /// Returns the state of a workspace. Without a home directory nothing can have been trusted. An
 /// invalid record counts as empty, and discovery reports it.
 fn state_of(workspace: &Workspace, folders: &UserFolders) -> Result<WorkspaceState, TrustError> {
-    let Ok(data) = folders.data() else { return Ok(workspace.state_untrusted()) };
+    let Ok(data) = folders.data_folder() else { return Ok(workspace.untrusted_state()) };
     match TrustStore::in_folder(data).workspace_state(workspace) {
-        Err(error) if error.is_of_record() => Ok(workspace.state_untrusted()),
+        Err(error) if error.is_record_error() => Ok(workspace.untrusted_state()),
         state => state,
     }
 }
 
-fn trusted(state: &WorkspaceState) -> Option<&TrustedWorkspace> {
+fn trusted_workspace_of(state: &WorkspaceState) -> Option<&TrustedWorkspace> {
     match state {
         WorkspaceState::Trusted(workspace) => Some(workspace),
         WorkspaceState::Nothing

@@ -33,10 +33,10 @@ pub enum CopyError {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn sha256_of(path: &Path) -> io::Result<String> {
+pub fn file_sha256(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     // Opening a pipe instead of a file would block.
-    copy_hashing(&mut jaato_places::open_plain(path)?, &mut io::sink(), &mut hash)?;
+    copy_and_hash(&mut jaato_places::open_plain_file(path)?, &mut io::sink(), &mut hash)?;
     Ok(hex_digest(&hash.finalize()))
 }
 
@@ -45,18 +45,23 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// [`CopyError::Changed`] if the content is not the trusted one.
-pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
+pub fn create_private_copy(
+    path: &Path,
+    trusted: &str,
+    folder: &Path,
+) -> Result<PathBuf, CopyError> {
     let io = |error| CopyError::Io(path.to_owned(), error);
     jaato_places::make_own_folder(folder).map_err(|error| io(error.into()))?;
-    let copy = copy_of(trusted, folder);
-    if sha256_of(&copy).is_ok_and(|has| has == trusted) {
+    let copy = copy_path(trusted, folder);
+    if file_sha256(&copy).is_ok_and(|has| has == trusted) {
         return Ok(copy);
     }
     let beside = folder.join(format!(".{trusted}.{}.tmp", std::process::id()));
     let mut hash = Sha256::new();
-    let written = jaato_places::open_plain(path)
-        .map_err(io::Error::from)
-        .and_then(|mut from| copy_hashing(&mut from, &mut create(&beside)?, &mut hash));
+    let written =
+        jaato_places::open_plain_file(path).map_err(io::Error::from).and_then(|mut from| {
+            copy_and_hash(&mut from, &mut create_private_file(&beside)?, &mut hash)
+        });
     let has = hex_digest(&hash.finalize());
     let placed = match written {
         Err(error) => Err(io(error)),
@@ -78,7 +83,7 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
 /// # Errors
 /// If it cannot be removed.
 pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
-    match fs::remove_file(copy_of(digest, folder)) {
+    match fs::remove_file(copy_path(digest, folder)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -101,11 +106,11 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn copy_of(digest: &str, folder: &Path) -> PathBuf {
+fn copy_path(digest: &str, folder: &Path) -> PathBuf {
     folder.join(format!("{digest}{}", std::env::consts::DLL_SUFFIX))
 }
 
-fn copy_hashing(
+fn copy_and_hash(
     from: &mut impl io::Read,
     to: &mut impl io::Write,
     hash: &mut Sha256,
@@ -123,7 +128,7 @@ fn copy_hashing(
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o500);
@@ -143,15 +148,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (plugin, private) = (folder.path().join("moon.so"), folder.path().join("trusted"));
         fs::write(&plugin, "good").unwrap();
-        let trusted = sha256_of(&plugin).unwrap();
-        let copy = private_copy(&plugin, &trusted, &private).unwrap();
+        let trusted = file_sha256(&plugin).unwrap();
+        let copy = create_private_copy(&plugin, &trusted, &private).unwrap();
         assert_eq!(fs::read(&copy).unwrap(), b"good");
 
         // The copy remains valid when the file changes. Without the copy, the change is refused.
         fs::write(&plugin, "evil").unwrap();
-        assert_eq!(private_copy(&plugin, &trusted, &private).unwrap(), copy);
+        assert_eq!(create_private_copy(&plugin, &trusted, &private).unwrap(), copy);
         fs::remove_file(&copy).unwrap();
-        let error = private_copy(&plugin, &trusted, &private).unwrap_err();
+        let error = create_private_copy(&plugin, &trusted, &private).unwrap_err();
         assert!(matches!(error, CopyError::Changed { .. }), "{error}");
         assert!(fs::read_dir(&private).unwrap().next().is_none(), "nothing is left beside");
     }
@@ -161,11 +166,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let plugin = folder.path().join("moon.so");
         fs::write(&plugin, "good").unwrap();
-        let trusted = sha256_of(&plugin).unwrap();
-        let copy = private_copy(&plugin, &trusted, folder.path()).unwrap();
+        let trusted = file_sha256(&plugin).unwrap();
+        let copy = create_private_copy(&plugin, &trusted, folder.path()).unwrap();
         fs::remove_file(&copy).unwrap();
         fs::write(&copy, "evil").unwrap();
-        let copy = private_copy(&plugin, &trusted, folder.path()).unwrap();
+        let copy = create_private_copy(&plugin, &trusted, folder.path()).unwrap();
         assert_eq!(fs::read(copy).unwrap(), b"good");
     }
 
@@ -174,8 +179,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let plugin = folder.path().join("moon.so");
         fs::write(&plugin, "good").unwrap();
-        let digest = sha256_of(&plugin).unwrap();
-        let copy = private_copy(&plugin, &digest, folder.path()).unwrap();
+        let digest = file_sha256(&plugin).unwrap();
+        let copy = create_private_copy(&plugin, &digest, folder.path()).unwrap();
         for _ in 0..2 {
             forget_copy(&digest, folder.path()).unwrap();
             assert!(!copy.exists());

@@ -115,7 +115,7 @@ fn create_locked_folder(parent: &Path) -> io::Result<LockedFolder> {
 fn folder_error(path: &Path, error: &io::Error) -> Error {
     let text = format!("cannot save output in `{}`: {error}", path.display());
     let made = Error::new(ErrorKind::Io, text);
-    jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
+    jaato_places::io_error_hint(error).into_iter().fold(made, Error::with_hint)
 }
 
 /// The file of one call's output, written piece by piece.

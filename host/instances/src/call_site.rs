@@ -85,7 +85,7 @@ pub trait EnvironmentAccess: Send + Sync {
     ) -> Option<BoxFuture<'static, Result<EngineServiceAnswer, Error>>>;
 
     /// Answers a plugin's request about the resources in the environment.
-    fn resources(
+    fn call_resources(
         &self,
         asked: EnvironmentRequest,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>>;
@@ -185,6 +185,6 @@ impl CallSite {
 pub fn delta_callback(scope: &CallScope) -> DeltaCallback {
     let sink = scope.output.clone();
     Arc::new(move |delta| {
-        sink.delta(delta);
+        sink.emit_delta(delta);
     })
 }

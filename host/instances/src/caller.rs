@@ -19,8 +19,8 @@ use jaato_types::{CONDITION, Delta, Error, ErrorKind, PULL_MODEL, SessionId};
 use crate::call_site::{CallSite, DeltaCallback};
 use crate::given_names::clean_delta;
 use crate::instances::{
-    AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, drive_call,
-    name_fault,
+    AcquiredInstance, CallServices, InstanceLease, InstanceRequest, Instances, blame_plugin,
+    drive_call,
 };
 
 /// How often a file may change while it is being opened.
@@ -35,7 +35,7 @@ pub trait ServiceFactory: Send + Sync {
     ///
     /// # Errors
     /// If the plugin gets no services, for example because its schema rejects the settings.
-    fn services(
+    fn services_for_call(
         &self,
         plugin: PluginInUse<'_>,
         site: &CallSite,
@@ -135,7 +135,7 @@ impl PluginCaller {
     ///
     /// # Errors
     /// If the plugin cannot be called, returns an error, or the call is cancelled.
-    pub async fn ask(
+    pub async fn call_plugin(
         &self,
         plugin: &str,
         facet: FacetRequest<'_>,
@@ -159,8 +159,8 @@ impl PluginCaller {
         tell: &DeltaCallback,
     ) -> Result<PreparedCall<'a>, Error> {
         let session = site.session.clone();
-        let (lease, services) = self.instance(plugin, site, tell).await?;
-        if facet.is_followed() {
+        let (lease, services) = self.acquire_instance(plugin, site, tell).await?;
+        if facet.has_followers() {
             self.show_plugin_news(&session, plugin, tell);
         }
         let tell = Arc::clone(tell);
@@ -170,8 +170,8 @@ impl PluginCaller {
     /// Asks an instance that is held, which may already have a successor.
     ///
     /// # Errors
-    /// As [`PluginCaller::ask`].
-    pub async fn ask_held(
+    /// As [`PluginCaller::call_plugin`].
+    pub async fn ask_leased(
         &self,
         lease: InstanceLease,
         facet: FacetRequest<'_>,
@@ -191,7 +191,7 @@ impl PluginCaller {
     ///
     /// # Errors
     /// If the plugin cannot be called.
-    pub async fn instance(
+    pub async fn acquire_instance(
         &self,
         plugin: &str,
         site: CallSite,
@@ -203,7 +203,7 @@ impl PluginCaller {
             self.plugins
                 .check_plugin_file(self.scan_inputs(&self.registry_follower()), plugin)
                 .await;
-            let catalog = self.plugins.for_call(&session, plugin);
+            let catalog = self.plugins.catalog_for_call(&session, plugin);
             let wanted = InstanceRequest {
                 setup: &self.setup,
                 catalog: &catalog,
@@ -213,7 +213,7 @@ impl PluginCaller {
                 services: &services,
             };
             let Some(AcquiredInstance { lease, services, refused }) =
-                self.instances.get(wanted).await.map_err(|error| name_fault(plugin, error))?
+                self.instances.get(wanted).await.map_err(|error| blame_plugin(plugin, error))?
             else {
                 self.check_plugin_files().await;
                 continue;
@@ -228,7 +228,7 @@ impl PluginCaller {
                     &error.to_string(),
                 );
             }
-            services.bind(lease.downgrade());
+            services.bind_lease(lease.downgrade());
             return Ok((lease, services));
         }
         let text = format!("the file of plugin `{plugin}` is missing or keeps changing");
@@ -251,17 +251,17 @@ impl PluginCaller {
         self.plugins.check_all_places(self.scan_inputs(&self.registry_follower())).await;
     }
 
-    /// Describes plugins again, as [`Plugins::redescribe`].
+    /// Describes plugins again, as [`Plugins::redescribe_plugins`].
     ///
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
     pub async fn describe_again(&self, plugin: Option<&str>) -> Result<Vec<String>, Error> {
-        self.plugins.redescribe(self.scan_inputs(&self.registry_follower()), plugin).await
+        self.plugins.redescribe_plugins(self.scan_inputs(&self.registry_follower()), plugin).await
     }
 
     /// Saves the state of an instance that a call may have changed, for its successor. Awaited
     /// before the call is over, so that nothing is lost if the next call crashes the instance.
-    async fn save(&self, instance: &InstanceLease, tell: &DeltaCallback) {
+    async fn save_state(&self, instance: &InstanceLease, tell: &DeltaCallback) {
         if !self.instances.is_saved(instance) {
             return;
         }
@@ -307,7 +307,7 @@ impl PluginCaller {
             .with_hint("`jaato plugin list` lists the plugins"));
         };
         let services = self.services_of(entry, catalog.edition(plugin).number, site, tell)?;
-        services.bind(lease.downgrade());
+        services.bind_lease(lease.downgrade());
         Ok(services)
     }
 
@@ -320,7 +320,7 @@ impl PluginCaller {
     ) -> Result<Arc<dyn CallServices>, Error> {
         let registry = self.registry();
         let plugin = PluginInUse { entry, edition, registry: &registry };
-        self.services.services(plugin, site, tell)
+        self.services.services_for_call(plugin, site, tell)
     }
 
     fn registry_follower(&self) -> impl Fn(&Registry) + Send + Sync {
@@ -344,8 +344,8 @@ impl PreparedCall<'_> {
     /// The plugin's error without its keys, or `cancelled`.
     pub async fn ask(self, request: Vec<u8>, cancel: &Cancel) -> Result<Vec<u8>, Error> {
         let Self { caller, facet, session, lease, services, tell } = self;
-        let running = facet.begin(&lease, request, services)?;
-        let is_told = facet.shows_messages();
+        let running = facet.begin_call(&lease, request, services)?;
+        let is_told = facet.passes_messages_on();
         let plugin = lease.plugin().as_str();
         let clean = |text: &str| caller.without_secrets(plugin, text);
         let take = |mut delta| {
@@ -355,17 +355,17 @@ impl PreparedCall<'_> {
             }
         };
         let driving = drive_call(running, cancel, take);
-        let answer = if facet.is_followed() {
+        let answer = if facet.has_followers() {
             let show = || caller.show_plugin_news(&session, plugin, &tell);
             caller.with_misdeeds(driving, show).await
         } else {
             driving.await
         };
-        if facet.is_saved() {
-            caller.save(&lease, &tell).await;
+        if facet.saves_state() {
+            caller.save_state(&lease, &tell).await;
         }
         answer.map_err(|error| {
-            let error = name_fault(plugin, error);
+            let error = blame_plugin(plugin, error);
             let (message, hint) = (clean(&error.message), error.hint.map(|hint| clean(&hint)));
             Error { message, hint, ..error }
         })
@@ -374,7 +374,7 @@ impl PreparedCall<'_> {
 
 impl FacetRequest<'_> {
     /// Returns true if the call has followers, who see the news about its plugin.
-    fn is_followed(self) -> bool {
+    fn has_followers(self) -> bool {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion | Self::PullModel => true,
             Self::Large(of) => of == LargeRequestKind::Complete,
@@ -392,7 +392,7 @@ impl FacetRequest<'_> {
 
     /// Returns true if the plugin's messages are passed on. Questions show none, except hooks, of
     /// which the caller shows only notices.
-    fn shows_messages(self) -> bool {
+    fn passes_messages_on(self) -> bool {
         match self {
             Self::Condition | Self::Preview | Self::CompleteWords | Self::AwaitTools => false,
             Self::Tool(..)
@@ -409,7 +409,7 @@ impl FacetRequest<'_> {
     }
 
     /// Returns true if the instance's state is saved afterwards.
-    fn is_saved(self) -> bool {
+    fn saves_state(self) -> bool {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == StateEffect::Changes,
             // The plugin may keep the event it received. A question changes nothing, and the host
@@ -430,7 +430,7 @@ impl FacetRequest<'_> {
         }
     }
 
-    fn begin(
+    fn begin_call(
         self,
         lease: &InstanceLease,
         request: Vec<u8>,
@@ -438,19 +438,19 @@ impl FacetRequest<'_> {
     ) -> Result<RunningCall, Error> {
         match self {
             Self::Tool(name, _) => lease.call_tool(name, request, services),
-            Self::Condition => lease.operation(CONDITION, request, services),
-            Self::Command => lease.operation(COMMAND, request, services),
-            Self::Resource(_) => lease.operation(RESOURCE, request, services),
-            Self::Completion => lease.complete(request, services),
-            Self::Plan => lease.plan(request, services),
-            Self::Large(_) => lease.operation(LARGE, request, services),
-            Self::Models => lease.models(services),
-            Self::PullModel => lease.operation(PULL_MODEL, request, services),
-            Self::Hook(hook) => lease.operation(hook.name(), request, services),
-            Self::Preview => lease.operation(PREVIEW, request, services),
-            Self::CompleteWords => lease.operation(COMPLETE_WORDS, request, services),
-            Self::CountTokens => lease.operation(COUNT_TOKENS, request, services),
-            Self::AwaitTools => lease.operation(AWAIT_TOOLS, request, services),
+            Self::Condition => lease.begin_operation(CONDITION, request, services),
+            Self::Command => lease.begin_operation(COMMAND, request, services),
+            Self::Resource(_) => lease.begin_operation(RESOURCE, request, services),
+            Self::Completion => lease.begin_completion(request, services),
+            Self::Plan => lease.begin_plan(request, services),
+            Self::Large(_) => lease.begin_operation(LARGE, request, services),
+            Self::Models => lease.begin_model_list(services),
+            Self::PullModel => lease.begin_operation(PULL_MODEL, request, services),
+            Self::Hook(hook) => lease.begin_operation(hook.name(), request, services),
+            Self::Preview => lease.begin_operation(PREVIEW, request, services),
+            Self::CompleteWords => lease.begin_operation(COMPLETE_WORDS, request, services),
+            Self::CountTokens => lease.begin_operation(COUNT_TOKENS, request, services),
+            Self::AwaitTools => lease.begin_operation(AWAIT_TOOLS, request, services),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use jaato_catalog::{Edition, sha256_of};
+use jaato_catalog::{Edition, file_sha256};
 use jaato_loader::PluginFileStamp;
 use jaato_types::PluginName;
 use parking_lot::Mutex;
@@ -95,9 +95,9 @@ impl PluginCopies {
             io::ErrorKind::NotFound => CopyProblem::Changed,
             _ => CopyProblem::Io(error),
         })?;
-        let path = self.copy(plugin, &mut from)?;
+        let path = self.create_copy(plugin, &mut from)?;
         let is_it = match digest {
-            Some(digest) => sha256_of(&path)? == digest,
+            Some(digest) => file_sha256(&path)? == digest,
             None => {
                 edition.stamp.is_none() || PluginFileStamp::read_stamp(file).ok() == edition.stamp
             }
@@ -124,12 +124,12 @@ impl PluginCopies {
         let path = {
             let mut from = copy.0.lock();
             from.seek(SeekFrom::Start(0))?;
-            self.copy(plugin, &mut from)?
+            self.create_copy(plugin, &mut from)?
         };
         Ok(NamedPluginCopy { path, copy })
     }
 
-    fn copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
+    fn create_copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         jaato_places::make_own_folder(&self.folder)?;
         let number = COUNT.fetch_add(1, Relaxed);
@@ -146,11 +146,11 @@ impl PluginCopies {
 mod tests {
     use super::*;
 
-    fn edition(file: &Path) -> Edition {
+    fn test_edition(file: &Path) -> Edition {
         Edition { number: 1, content: 1, stamp: PluginFileStamp::read_stamp(file).ok() }
     }
 
-    fn files(folder: &Path) -> usize {
+    fn count_files(folder: &Path) -> usize {
         fs::read_dir(folder.join("opened")).unwrap().count()
     }
 
@@ -161,21 +161,21 @@ mod tests {
             (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         let moon = PluginName::from("tool-moon");
         fs::write(&file, "old").unwrap();
-        let edition = edition(&file);
+        let edition = test_edition(&file);
         let opening = copies.open(&moon, &edition, &file, None).unwrap();
         fs::write(&file, "new, written in place").unwrap();
         assert_eq!(fs::read(&opening.path).unwrap(), b"old");
         let NamedPluginCopy { path, copy } = opening;
         let first = path.to_path_buf();
         path.close().unwrap();
-        assert_eq!(files(folder.path()), 0);
+        assert_eq!(count_files(folder.path()), 0);
 
         // The copy still serves further instances, under another name.
         let again = copies.open(&moon, &edition, &file, None).unwrap();
         assert_eq!(fs::read(&again.path).unwrap(), b"old");
         assert_ne!(again.path.to_path_buf(), first);
         drop((again, copy));
-        assert_eq!(files(folder.path()), 0);
+        assert_eq!(count_files(folder.path()), 0);
         let gone = copies.open(&moon, &edition, &file, None);
         assert!(matches!(gone, Err(CopyProblem::Changed)));
     }
@@ -186,13 +186,13 @@ mod tests {
         let (copies, file) =
             (PluginCopies::in_folder(folder.path()), folder.path().join("moon.so"));
         fs::write(&file, "old").unwrap();
-        let digest = sha256_of(&file).unwrap();
-        let (moon, edition) = (PluginName::from("tool-moon"), edition(&file));
+        let digest = file_sha256(&file).unwrap();
+        let (moon, edition) = (PluginName::from("tool-moon"), test_edition(&file));
         fs::write(&file, "new").unwrap();
         let opened = copies.open(&moon, &edition, &file, Some(&digest));
         assert!(matches!(opened, Err(CopyProblem::Changed)));
         fs::write(&file, "old").unwrap();
         copies.open(&moon, &edition, &file, Some(&digest)).unwrap();
-        assert_eq!(files(folder.path()), 0);
+        assert_eq!(count_files(folder.path()), 0);
     }
 }

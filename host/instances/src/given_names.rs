@@ -59,7 +59,7 @@ mod tests {
         text.replace(KEY, "********")
     }
 
-    fn call() -> ToolCall {
+    fn test_call() -> ToolCall {
         serde_json::from_value(json!({
             "id": format!("call_{KEY}"), "name": KEY, "arguments": { "text": KEY }
         }))
@@ -70,7 +70,7 @@ mod tests {
     fn keys_are_masked_in_server_names_but_not_in_model_text() {
         let mut completion = Completion {
             finish_word: Some(KEY.to_owned()),
-            parts: vec![Part::text(KEY), Part::ToolCall(call())],
+            parts: vec![Part::text(KEY), Part::ToolCall(test_call())],
             ..Completion::new(Vec::new(), FinishReason::Unknown, Default::default())
         };
         clean_completion(&mut completion, clean);
@@ -84,7 +84,7 @@ mod tests {
         clean_model(&mut model, clean);
         assert!(!serde_json::to_string(&model).unwrap().contains(KEY), "{model:?}");
 
-        let mut deltas = [Delta::ToolCall(call()), Delta::notice(KEY), Delta::text(KEY)];
+        let mut deltas = [Delta::ToolCall(test_call()), Delta::notice(KEY), Delta::text(KEY)];
         deltas.iter_mut().for_each(|delta| clean_delta(delta, clean));
         let made = serde_json::to_string(&deltas).unwrap();
         assert_eq!(made.matches(KEY).count(), 2, "{made}");

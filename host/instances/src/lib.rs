@@ -28,6 +28,6 @@ pub use copies::PluginCopies;
 pub use given_names::{clean_completion, clean_model};
 pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, InstanceLease, Instances, StateFollower,
-    WeakLease, drive_call, misbehaved_error, name_fault, why_in_worker, wrong_answer,
+    WeakLease, blame_plugin, drive_call, invalid_answer_error, isolation_reason, misbehaved_error,
 };
-pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_printed};
+pub use workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES, Workers, log_worker_output};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_catalog::{exit_text, folder_of_children};
+use jaato_catalog::{child_folder, exit_text};
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
 use jaato_log::Log;
@@ -79,7 +79,7 @@ impl Workers {
         let no_socket =
             |error: std::io::Error| failed(format!("cannot create a socket for a worker: {error}"));
         let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
-        let mut command = ChildCommand::new(&self.executable, folder_of_children());
+        let mut command = ChildCommand::new(&self.executable, child_folder());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
         command.args.push(file.into());
         command.variables = worker_variables(&asked);
@@ -149,7 +149,7 @@ struct WorkerChild {
 }
 
 impl WorkerProcess for WorkerChild {
-    fn ended(&self) -> BoxFuture<'_, String> {
+    fn wait_for_end(&self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let exit = self.child.wait().await;
             // A child of the worker may hold the pipe open.
@@ -162,20 +162,20 @@ impl WorkerProcess for WorkerChild {
         })
     }
 
-    fn end(&self) -> BoxFuture<'_, ()> {
+    fn end_process(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             // We may not kill the survivors. The guardian tries again at the host's end.
             let _ = self.child.end().await;
         })
     }
 
-    fn go_on(&self) -> BoxFuture<'_, bool> {
+    fn resume(&self) -> BoxFuture<'_, bool> {
         Box::pin(async {
             is_stopped(self.child.pid()) && self.child.signal(GroupSignal::Continue).await.is_ok()
         })
     }
 
-    fn printed(&self) -> String {
+    fn last_output(&self) -> String {
         let printed = self.printed.lock();
         String::from_utf8_lossy(&printed).into_owned()
     }
@@ -191,7 +191,7 @@ fn is_stopped(pid: u32) -> bool {
 
 /// Writes the output of plugins inside the host to the log, line by line, until the output ends.
 /// `source` is the name for the lines.
-pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
+pub async fn log_worker_output(log: Log, source: String, output: impl AsyncRead + Unpin) {
     WorkerOutputLogger { plugin: PluginName::from(source), log }
         .log_output(output, Arc::default())
         .await;
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(entries: &[&str], set: &[(&str, &str)], expected: &[(&str, &str)]) {
+    fn check_worker_variables(entries: &[&str], set: &[(&str, &str)], expected: &[(&str, &str)]) {
         let manifest = serde_json::json!({
             "v": 1, "name": "p", "version": "1", "api": "1.0.0", "kinds": ["tool"], "variables": entries,
         });
@@ -270,17 +270,17 @@ mod tests {
     #[test]
     fn worker_gets_variables_from_the_user_or_else_from_its_manifest() {
         let set = [("HOME", "/h"), ("A", "1"), ("OTHER", "2")];
-        check(&[], &set, &[("HOME", "/h")]);
-        check(&["A", "B"], &set, &[("A", "1"), ("HOME", "/h")]);
-        check(&["A=3", "B=4"], &set, &[("A", "1"), ("B", "4"), ("HOME", "/h")]);
-        check(&["what is this?"], &set, &[("HOME", "/h")]);
+        check_worker_variables(&[], &set, &[("HOME", "/h")]);
+        check_worker_variables(&["A", "B"], &set, &[("A", "1"), ("HOME", "/h")]);
+        check_worker_variables(&["A=3", "B=4"], &set, &[("A", "1"), ("B", "4"), ("HOME", "/h")]);
+        check_worker_variables(&["what is this?"], &set, &[("HOME", "/h")]);
     }
 
     #[test]
     fn low_memory_default_applies_only_on_a_small_machine() {
         // No machine has less than 0 bytes, and none has a million GiB.
-        check(&["A=1 if memory < 0 GiB"], &[], &[]);
-        check(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);
-        check(&["A=1 if memory < 0 GiB"], &[("A", "2")], &[("A", "2")]);
+        check_worker_variables(&["A=1 if memory < 0 GiB"], &[], &[]);
+        check_worker_variables(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);
+        check_worker_variables(&["A=1 if memory < 0 GiB"], &[("A", "2")], &[("A", "2")]);
     }
 }

@@ -82,7 +82,7 @@ impl PluginFileStamp {
     pub fn read_stamp(path: &Path) -> io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH);
-        let (changed_ns, inode) = unix_facts(&metadata);
+        let (changed_ns, inode) = unix_stamp(&metadata);
         Ok(Self {
             size: metadata.len(),
             // Nanoseconds since 1970 overflow 64 bits in 2554.
@@ -94,7 +94,7 @@ impl PluginFileStamp {
 }
 
 /// Returns the inode and its change time, which no one can set, unlike the modification time.
-fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
+fn unix_stamp(metadata: &fs::Metadata) -> (i64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     let nanoseconds = metadata.ctime().saturating_mul(1_000_000_000);
     (nanoseconds.saturating_add(metadata.ctime_nsec()), metadata.ino())
@@ -116,7 +116,7 @@ impl DescriptionCache {
     /// Reads the cache. A missing, damaged or outdated cache counts as empty. So does a cache that
     /// another user could have written, because its content decides which tools a model gets and
     /// which calls need a prompt.
-    pub fn read(path: PathBuf, host_version: &str) -> Self {
+    pub fn read_cache(path: PathBuf, host_version: &str) -> Self {
         let (entries, problem) = match jaato_places::read_own_file(&path, CACHE_BYTES_MAX) {
             Ok(Some(text)) => (parse_entries(&text, host_version).unwrap_or_default(), None),
             Ok(None) => (BTreeMap::new(), None),
@@ -126,7 +126,7 @@ impl DescriptionCache {
     }
 
     /// Returns why the file is neither read nor written.
-    pub fn problem(&self) -> Option<&PlaceError> {
+    pub fn read_problem(&self) -> Option<&PlaceError> {
         self.problem.as_ref()
     }
 
@@ -211,20 +211,23 @@ mod tests {
             (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
         fs::write(&plugin, "one").unwrap();
         let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
-        let mut cache = DescriptionCache::read(path.clone(), "1");
+        let mut cache = DescriptionCache::read_cache(path.clone(), "1");
         let mut entry = DescriptionEntry::new(stamp.clone(), manifest());
         entry.described = Some(DescribeOutcome::Failed(Error::failed("it hangs")));
         cache.store_entry(&plugin, entry.clone());
         cache.write().unwrap();
 
         assert_eq!(
-            DescriptionCache::read(path.clone(), "1").take_entry(&plugin, &stamp),
+            DescriptionCache::read_cache(path.clone(), "1").take_entry(&plugin, &stamp),
             Some(entry)
         );
-        assert_eq!(DescriptionCache::read(path.clone(), "2").take_entry(&plugin, &stamp), None);
+        assert_eq!(
+            DescriptionCache::read_cache(path.clone(), "2").take_entry(&plugin, &stamp),
+            None
+        );
         fs::write(&plugin, "three").unwrap();
         let changed = PluginFileStamp::read_stamp(&plugin).unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").take_entry(&plugin, &changed), None);
+        assert_eq!(DescriptionCache::read_cache(path, "1").take_entry(&plugin, &changed), None);
     }
 
     #[test]
@@ -236,17 +239,17 @@ mod tests {
         fs::write(&plugin, "one").unwrap();
         let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
         let entry = DescriptionEntry::new(stamp.clone(), manifest());
-        let mut cache = DescriptionCache::read(path.clone(), "1");
+        let mut cache = DescriptionCache::read_cache(path.clone(), "1");
         cache.store_entry(&plugin, entry.clone());
         cache.write().unwrap();
-        assert!(cache.problem().is_none());
+        assert!(cache.read_problem().is_none());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 
         fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
-        let mut cache = DescriptionCache::read(path.clone(), "1");
+        let mut cache = DescriptionCache::read_cache(path.clone(), "1");
         assert_eq!(cache.take_entry(&plugin, &stamp), None);
-        assert!(cache.problem().unwrap().to_string().contains("(mode 620)"));
+        assert!(cache.read_problem().unwrap().to_string().contains("(mode 620)"));
         let before = fs::read(&path).unwrap();
         cache.store_entry(&plugin, DescriptionEntry { sha256: Some("0".into()), ..entry });
         cache.write().unwrap();
@@ -261,10 +264,10 @@ mod tests {
         fs::write(&path, "{\"v\":1,").unwrap();
         fs::write(&plugin, "one").unwrap();
         let stamp = PluginFileStamp::read_stamp(&plugin).unwrap();
-        let mut cache = DescriptionCache::read(path.clone(), "1");
+        let mut cache = DescriptionCache::read_cache(path.clone(), "1");
         cache.store_entry(&plugin, DescriptionEntry::new(stamp.clone(), manifest()));
         fs::remove_file(&plugin).unwrap();
         cache.write().unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").take_entry(&plugin, &stamp), None);
+        assert_eq!(DescriptionCache::read_cache(path, "1").take_entry(&plugin, &stamp), None);
     }
 }

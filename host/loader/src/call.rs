@@ -37,7 +37,7 @@ impl RunningCall {
         Self { core: ContextCancelGuard(core), work: CallBackend::Local(task) }
     }
 
-    pub(crate) fn remote(core: Arc<HostContext>, call: RemoteCall) -> Self {
+    pub(crate) fn from_remote(core: Arc<HostContext>, call: RemoteCall) -> Self {
         Self { core: ContextCancelGuard(core), work: CallBackend::Remote(call) }
     }
 
@@ -99,7 +99,7 @@ pub struct CallCanceller {
 
 impl CallCanceller {
     /// Returns a canceller for a call on the plugin executor.
-    pub(crate) fn local(core: Arc<HostContext>) -> Self {
+    pub(crate) fn for_local_call(core: Arc<HostContext>) -> Self {
         Self { core, remote: None }
     }
 

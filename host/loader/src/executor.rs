@@ -32,7 +32,7 @@ impl Executor {
 
     /// Returns how many objects held by contexts are alive. For leak tests.
     #[doc(hidden)]
-    pub fn live(&self) -> LiveObjectCounts {
+    pub fn live_objects(&self) -> LiveObjectCounts {
         self.0.live()
     }
 }
@@ -45,7 +45,7 @@ impl PluginRuntime for TokioSpawner {
         Box::pin(tokio::time::sleep(time))
     }
 
-    fn later(&self, time: Duration, work: Box<dyn FnOnce() + Send>) {
+    fn run_later(&self, time: Duration, work: Box<dyn FnOnce() + Send>) {
         self.0.spawn(async move {
             tokio::time::sleep(time).await;
             work();

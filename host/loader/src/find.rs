@@ -125,14 +125,14 @@ impl PlaceKind {
 
 /// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` relative
 /// to its real path, never to the working directory or a variable.
-pub fn shipped_places(executable: &Path) -> Vec<PluginSearchFolder> {
+pub fn shipped_plugin_folders(executable: &Path) -> Vec<PluginSearchFolder> {
     let real = fs::canonicalize(executable);
     let Some(root) =
         real.ok().as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned)
     else {
         return Vec::new();
     };
-    let owners = TrustedOwners::this_user_and_root().and_writers_of(executable);
+    let owners = TrustedOwners::this_user_and_root().with_writers_of(executable);
     [root.join("plugins"), root.join("lib/jaato/plugins")]
         .into_iter()
         .map(|folder| PluginSearchFolder {
@@ -158,7 +158,7 @@ fn search_folder(place: &PluginSearchFolder, found: &mut PluginSearchResult) {
     if place.kind == PlaceKind::Workspace && !is_plain_folder(&place.folder) {
         return;
     }
-    let entries = match file_names(&place.folder) {
+    let entries = match list_file_names(&place.folder) {
         Ok(names) => names,
         Err(error) => {
             let was_named = matches!(place.kind, PlaceKind::CommandLine | PlaceKind::Variable);
@@ -207,7 +207,7 @@ fn is_plain_folder(folder: &Path) -> bool {
     is_plain(folder) && folder.parent().is_none_or(is_plain)
 }
 
-fn file_names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+fn list_file_names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -321,8 +321,10 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         fs::create_dir(root.join("bin")).unwrap();
         fs::write(root.join("bin/jaato"), "").unwrap();
-        let folders: Vec<_> =
-            shipped_places(&root.join("bin/jaato")).into_iter().map(|place| place.folder).collect();
+        let folders: Vec<_> = shipped_plugin_folders(&root.join("bin/jaato"))
+            .into_iter()
+            .map(|place| place.folder)
+            .collect();
         assert_eq!(folders, [root.join("plugins"), root.join("lib/jaato/plugins")]);
     }
 }

@@ -24,7 +24,7 @@ enum InstanceBackend {
 }
 
 impl Instance {
-    pub(crate) fn local(local: Local) -> Self {
+    pub(crate) fn from_local(local: Local) -> Self {
         Self(InstanceBackend::Local(local))
     }
 
@@ -36,7 +36,7 @@ impl Instance {
         }
     }
 
-    fn worker(&self) -> Option<&RemoteInstance> {
+    fn remote_instance(&self) -> Option<&RemoteInstance> {
         match &self.0 {
             InstanceBackend::Local(_) => None,
             InstanceBackend::Worker(worker) => Some(worker),
@@ -49,7 +49,10 @@ impl Instance {
     /// The error of the worker or the plugin: for example, the file cannot be opened, the plugin
     /// refuses, or creating takes too long. If the plugin only refuses the saved state, creates a
     /// fresh instance: see [`PluginInstance::refusal`].
-    pub async fn in_worker(executor: &Executor, start: remote::WorkerStart) -> Result<Self, Error> {
+    pub async fn start_in_worker(
+        executor: &Executor,
+        start: remote::WorkerStart,
+    ) -> Result<Self, Error> {
         Ok(Self(InstanceBackend::Worker(RemoteInstance::start(executor, start).await?)))
     }
 
@@ -63,26 +66,26 @@ impl Instance {
 
     /// Returns true if the instance lives in a worker.
     pub fn is_in_worker(&self) -> bool {
-        self.worker().is_some()
+        self.remote_instance().is_some()
     }
 
     /// Returns the plugin's error if it refused the saved state and started fresh in a worker. Keep
     /// the saved bytes, and report the error.
     pub fn refusal(&self) -> Option<&Error> {
-        self.worker()?.refusal()
+        self.remote_instance()?.refusal()
     }
 
     /// Returns why every further call fails if the worker is gone, or `None` while it runs.
     pub fn end_error(&self) -> Option<Error> {
-        self.worker()?.end_error()
+        self.remote_instance()?.end_error()
     }
 
     /// Returns the number of calls in flight, including cancelled calls that the plugin has not
     /// released.
-    pub fn in_flight(&self) -> usize {
+    pub fn calls_in_flight(&self) -> usize {
         match &self.0 {
             InstanceBackend::Local(local) => local.in_flight(),
-            InstanceBackend::Worker(worker) => worker.in_flight(),
+            InstanceBackend::Worker(worker) => worker.calls_in_flight(),
         }
     }
 
@@ -105,7 +108,7 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
-        self.call(Facet::Tool, name, frame, services)
+        self.begin_call(Facet::Tool, name, frame, services)
     }
 
     /// Runs a tool call on the calling thread. Only for benchmarks: a plugin that blocks also
@@ -118,7 +121,7 @@ impl Instance {
         services: Arc<dyn EngineServices>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
         self.local_instance().map(|local| {
-            let context = local.context(services);
+            let context = local.new_call_context(services);
             let answer = local.call_in_place(&context, Facet::Tool, name, frame)?;
             Ok(async move { answer.await.map(FrameBytes::into_vec) })
         })
@@ -128,65 +131,68 @@ impl Instance {
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn plan(
+    pub fn begin_plan(
         &self,
         frame: Vec<u8>,
         services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
-        self.call(Facet::Gc, "", frame, services)
+        self.begin_call(Facet::Gc, "", frame, services)
     }
 
     /// Begins a call of the provider, from a `Request` to a `Completion`. The call emits `Delta`s.
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn complete(
+    pub fn begin_completion(
         &self,
         frame: Vec<u8>,
         services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
-        self.call(Facet::Complete, "", frame, services)
+        self.begin_call(Facet::Complete, "", frame, services)
     }
 
     /// Asks the provider for its models. The answer is a `[ModelInfo]`.
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn models(&self, services: Arc<dyn EngineServices>) -> Result<RunningCall, Error> {
-        self.call(Facet::Models, "", Frame::empty(), services)
+    pub fn begin_model_list(
+        &self,
+        services: Arc<dyn EngineServices>,
+    ) -> Result<RunningCall, Error> {
+        self.begin_call(Facet::Models, "", Frame::empty(), services)
     }
 
     /// Begins an operation of the execution environment, by name.
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn environment(
+    pub fn begin_environment_call(
         &self,
         operation: &str,
         frame: Vec<u8>,
         services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
-        self.call(Facet::Environment, operation, frame, services)
+        self.begin_call(Facet::Environment, operation, frame, services)
     }
 
     /// Begins an operation by name (`command`).
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn operation(
+    pub fn begin_operation(
         &self,
         name: &str,
         frame: Vec<u8>,
         services: Arc<dyn EngineServices>,
     ) -> Result<RunningCall, Error> {
-        self.call(Facet::Operation, name, frame, services)
+        self.begin_call(Facet::Operation, name, frame, services)
     }
 
     /// Begins a call of a facet. A facet without names takes an empty one.
     ///
     /// # Errors
     /// As [`PluginInstance::call_tool`].
-    pub fn call(
+    pub fn begin_call(
         &self,
         facet: Facet,
         name: &str,
@@ -195,9 +201,11 @@ impl Instance {
     ) -> Result<RunningCall, Error> {
         let local = match &self.0 {
             InstanceBackend::Local(local) => local,
-            InstanceBackend::Worker(worker) => return worker.call(facet, name, frame, services),
+            InstanceBackend::Worker(worker) => {
+                return worker.begin_call(facet, name, frame, services);
+            }
         };
-        let context = local.context(services);
+        let context = local.new_call_context(services);
         let task = local.call(&context, facet, name, frame)?;
         Ok(RunningCall::new(context, task))
     }
@@ -208,7 +216,7 @@ impl Instance {
     /// # Errors
     /// As [`PluginInstance::call_tool`].
     #[doc(hidden)]
-    pub fn call_into(
+    pub fn begin_call_into(
         &self,
         facet: Facet,
         name: &str,
@@ -217,16 +225,16 @@ impl Instance {
         outlet: Arc<dyn CallResultSink>,
     ) -> Option<Result<CallCanceller, Error>> {
         self.local_instance().map(|local| {
-            let context = local.context(services);
+            let context = local.new_call_context(services);
             local.call_into(&context, facet, name, frame, outlet)?;
-            Ok(CallCanceller::local(context))
+            Ok(CallCanceller::for_local_call(context))
         })
     }
 
     /// Waits until the plugin is disabled, usually forever, and returns the error for all its calls
     /// in flight. Returns `None` for an instance in a worker.
     #[doc(hidden)]
-    pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
+    pub fn wait_until_disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
         self.local_instance().map(Local::wait_until_disabled)
     }
 

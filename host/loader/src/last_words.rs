@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, siginfo_t};
 
-use jaato_plugin_engine::{Culprit, running_plugin};
+use jaato_plugin_engine::{CrashSuspect, running_plugin};
 
 /// The exit code of a process that a plugin inside it ended: the code for a broken plugin.
 pub const EXIT_CODE: c_int = 4;
@@ -42,7 +42,7 @@ static OWN_THREAD: OnceLock<libc::pthread_t> = OnceLock::new();
 /// Makes the process report the plugin that ends it, on standard error and in the log, if there is
 /// one. Takes effect once. Call it on the thread that runs the host's own work, because that thread
 /// may end the process for its own reasons.
-pub fn tell_last_words(log: Option<&Path>) {
+pub fn install_crash_reports(log: Option<&Path>) {
     let path = log.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     if let Some(path) = path {
         // The first log stays, because it belongs to the process.
@@ -56,7 +56,7 @@ pub fn tell_last_words(log: Option<&Path>) {
     OWN_THREAD.get_or_init(|| {
         // SAFETY: the function lives as long as the process. If it cannot be registered, nothing is
         // said.
-        let _ = unsafe { libc::atexit(at_exit) };
+        let _ = unsafe { libc::atexit(handle_exit) };
         // SAFETY: it only returns the id of the current thread.
         unsafe { libc::pthread_self() }
     });
@@ -72,7 +72,7 @@ fn replace_signal_handler(signal: c_int, before: &OnceLock<libc::sigaction>) {
     // SAFETY: zeroes are a value of this plain structure, and mean no flag and no blocked signal.
     let (mut ours, mut theirs): (libc::sigaction, libc::sigaction) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-    ours.sa_sigaction = at_crash as *const () as usize;
+    ours.sa_sigaction = handle_crash as *const () as usize;
     // After a stack overflow, the normal stack has no space for the handler.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: both point to whole structures, and the handler keeps to what may be done in one.
@@ -83,7 +83,7 @@ fn replace_signal_handler(signal: c_int, before: &OnceLock<libc::sigaction>) {
     }
 }
 
-extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_void) {
+extern "C" fn handle_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_void) {
     let outcome = OUTCOME.load(SeqCst);
     let known = SIGNALS.iter().position(|(known, _)| *known == signal);
     let words = known.map_or(c"a signal", |at| SIGNALS[at].1);
@@ -108,7 +108,7 @@ extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_voi
     }
 }
 
-extern "C" fn at_exit() {
+extern "C" fn handle_exit() {
     // SAFETY: it only returns the id of the current thread.
     let is_own = OWN_THREAD.get().is_some_and(|own| *own == unsafe { libc::pthread_self() });
     if OUTCOME.load(SeqCst) < 0 && !is_own {
@@ -121,9 +121,11 @@ extern "C" fn at_exit() {
 /// Writes the report, unless no plugin has run in this process.
 fn write_report(what: &CStr, place: &[u8]) {
     let (who, name): (&[u8], &CStr) = match running_plugin() {
-        Culprit::Running(name) => (b" plugin `", name),
-        Culprit::Perhaps(name) => (b" a thread that runs no call; called last was plugin `", name),
-        Culprit::Nobody => return,
+        CrashSuspect::Running(name) => (b" plugin `", name),
+        CrashSuspect::Perhaps(name) => {
+            (b" a thread that runs no call; called last was plugin `", name)
+        }
+        CrashSuspect::Nobody => return,
     };
     let end: &[u8] = b"`, which runs inside jaato, ends jaato";
     let parts = [what.to_bytes(), place, who, name.to_bytes(), end];

@@ -49,17 +49,17 @@ pub(crate) fn check_layout(plugin: BoundarySide, host: BoundarySide) -> Result<(
     check_layout_compatibility(older.layout, newer.layout).map_err(|errors| {
         let same = plugin.version == host.version;
         let growth = if same { MethodGrowth::None } else { MethodGrowth::Allowed };
-        if let Some(mismatch) = traits::first_difference(plugin.layout, host.layout, growth) {
+        if let Some(mismatch) = traits::first_trait_difference(plugin.layout, host.layout, growth) {
             return mismatch;
         }
-        let (what, expected, found) = first_difference(&errors);
+        let (what, expected, found) = first_layout_difference(&errors);
         let (plugin, host) = if plugin_is_older { (expected, found) } else { (found, expected) };
         LayoutMismatch { what, plugin, host }
     })
 }
 
 /// Extracts the first block from the checker's long output: item, expected (the older side), found.
-fn first_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
+fn first_layout_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
     let blocks = errors.errors.iter().map(ToString::to_string);
     let found = blocks.filter_map(|text| parse_difference(&text)).next();
     found.unwrap_or_else(|| {

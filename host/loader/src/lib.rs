@@ -32,19 +32,19 @@ pub use error::{LoadError, LoadProblem};
 pub use executor::Executor;
 pub use find::{
     FILES_PER_FOLDER_MAX, FoundFile, PlaceKind, PlaceProblem, PluginSearchFolder,
-    PluginSearchResult, find_plugin_files, shipped_places,
+    PluginSearchResult, find_plugin_files, shipped_plugin_folders,
 };
 pub use instance::Instance;
 pub use jaato_plugin_engine::{
     ABLE_TO_RUN_MAX, ByteStream, CLOSE_STEP_MAX, CallResultSink, CallerKind, EMITTED_BYTES_MAX,
     EngineObserver, EngineServiceAnswer, EngineServices, Facet, FacetSet, FrameBytes, FrameStream,
     JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, JSON_VALUES_MAX,
-    LONG_BLOCK, LiveObjectCounts as LiveCounts, Misdeed, MisdeedReport, NoServices,
+    LONG_BLOCK, LiveObjectCounts as LiveCounts, Misbehavior, MisbehaviorReport, NoServices,
     PIECE_BYTES_MAX, QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX,
     REPOLLS_PER_SECOND_MAX, STREAMS_MAX, STREAMS_PER_PLUGIN_MAX, STRIKES_MAX, ServiceCaller,
     TASKS_MAX, THREADS, WAITING_MAX, WALL_CLOCK_MAX, check_json, json_values_bound,
 };
-pub use last_words::{mark_work_done, tell_last_words};
+pub use last_words::{install_crash_reports, mark_work_done};
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
-pub use open::{OpenedPlugin, PluginLibrary, describe};
+pub use open::{OpenedPlugin, PluginLibrary, describe_plugin};
 pub use plugin::StartedPlugin;

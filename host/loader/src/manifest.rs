@@ -141,7 +141,7 @@ fn read_file_manifest(path: &Path) -> Result<Manifest, FileProblem> {
     let file = File::open(path).map_err(unreadable_problem)?;
     let (cache, left) = (ReadCache::new(file), Cell::new(HEADER_BYTES_MAX));
     let object = object::File::parse(BoundedFile { cache: &cache, left: &left })
-        .map_err(|_| library_problem(path))?;
+        .map_err(|_| object_error_problem(path))?;
     check_target(&object)?;
     let manifest = Manifest::parse(&manifest_section(&object)?)
         .map_err(|error| FileProblem::BadManifest(error.to_string()))?;
@@ -183,7 +183,7 @@ impl<'a> ReadRef<'a> for BoundedFile<'a> {
 }
 
 /// Distinguishes a truncated library from a file that never was a library.
-fn library_problem(path: &Path) -> FileProblem {
+fn object_error_problem(path: &Path) -> FileProblem {
     let mut start = [0; 4];
     let read = File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
     if read.is_ok() && start == *b"\x7fELF" {
@@ -193,7 +193,8 @@ fn library_problem(path: &Path) -> FileProblem {
 }
 
 fn check_target<'a>(object: &object::File<'a, BoundedFile<'a>>) -> Result<(), FileProblem> {
-    let (has, wants) = (format_name(object.format()), format_name(BinaryFormat::native_object()));
+    let (has, wants) =
+        (binary_format_name(object.format()), binary_format_name(BinaryFormat::native_object()));
     if has != wants {
         return Err(FileProblem::WrongFormat { has, wants });
     }
@@ -276,7 +277,7 @@ fn is_newer_than_host(version: &str) -> bool {
     major_version(version) > major_version(API_VERSION)
 }
 
-fn format_name(format: BinaryFormat) -> &'static str {
+fn binary_format_name(format: BinaryFormat) -> &'static str {
     match format {
         BinaryFormat::Elf => "ELF",
         BinaryFormat::MachO => "Mach-O",

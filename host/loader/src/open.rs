@@ -8,7 +8,7 @@ use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
 use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
-use jaato_plugin_engine::{Culprit, run_plugin_code, running_plugin};
+use jaato_plugin_engine::{CrashSuspect, run_plugin_code, running_plugin};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest, ManifestError};
 use parking_lot::Mutex;
 
@@ -73,7 +73,7 @@ impl OpenedPlugin {
     ///
     /// # Errors
     /// If the manifest is not valid.
-    pub fn linked(
+    pub fn from_linked(
         manifest: &[u8],
         describe: DescribeFunction,
         factory: FactoryFunction,
@@ -97,7 +97,7 @@ impl OpenedPlugin {
     pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             PluginExport::Rust(root) => root.factory()(log),
-            PluginExport::Linked { factory, .. } => with_panic_hook_of_program(|| factory(log)),
+            PluginExport::Linked { factory, .. } => keep_panic_hook(|| factory(log)),
             PluginExport::C(entry) => c_entry::create_factory(entry, &self.manifest),
         }
     }
@@ -108,11 +108,11 @@ impl OpenedPlugin {
 ///
 /// # Errors
 /// The plugin's error, or `plugin_misbehaved` if the answer is not a description.
-pub fn describe(opened: &OpenedPlugin) -> Result<Description, Error> {
+pub fn describe_plugin(opened: &OpenedPlugin) -> Result<Description, Error> {
     let answer = run_plugin_code(|| match opened.root {
         PluginExport::Rust(root) => root.describe()(),
         PluginExport::Linked { describe, .. } => describe(),
-        PluginExport::C(entry) => entry.describe(&opened.manifest.name),
+        PluginExport::C(entry) => entry.describe_plugin(&opened.manifest.name),
     });
     let answer = answer.map_err(|text| misbehaved_error(opened, text))?;
     let frame = match answer {
@@ -133,7 +133,7 @@ fn misbehaved_error(opened: &OpenedPlugin, what: impl std::fmt::Display) -> Erro
 
 /// Gets the factory of a linked plugin. Its sdk replaces the panic hook, which the plugin shares
 /// with the program. Panics outside of plugin code continue to reach the program's own hook.
-fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
+fn keep_panic_hook<T>(get_factory: impl FnOnce() -> T) -> T {
     static IS_SET: Mutex<bool> = Mutex::new(false);
     // Held until the hook is complete, because two plugins may start at once.
     let mut is_set = IS_SET.lock();
@@ -146,8 +146,8 @@ fn with_panic_hook_of_program<T>(get_factory: impl FnOnce() -> T) -> T {
     let made = get_factory();
     let of_plugins = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| match running_plugin() {
-        Culprit::Running(_) => of_plugins(info),
-        Culprit::Perhaps(_) | Culprit::Nobody => of_program(info),
+        CrashSuspect::Running(_) => of_plugins(info),
+        CrashSuspect::Perhaps(_) | CrashSuspect::Nobody => of_program(info),
     }));
     *is_set = true;
     made
@@ -170,7 +170,7 @@ fn load_library(path: &Path) -> Result<LoadedExport, LoadProblem> {
     // SAFETY: a plugin's static with this name is a `LibHeader`, which begins with an `AbiHeader`.
     // The upgrade compares its magic before anything else is read.
     let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
-    let Ok(header) = header else { return c_table(&library).map(LoadedExport::C) };
+    let Ok(header) = header else { return load_c_table(&library).map(LoadedExport::C) };
     let upgraded = header.upgrade();
     upgraded
         .map(LoadedExport::Rust)
@@ -178,20 +178,20 @@ fn load_library(path: &Path) -> Result<LoadedExport, LoadProblem> {
 }
 
 /// Finds the function table of a plugin that is not written in Rust.
-fn c_table(library: &libloading::Library) -> Result<CFunctionTable, LoadProblem> {
+fn load_c_table(library: &libloading::Library) -> Result<CFunctionTable, LoadProblem> {
     // SAFETY: the symbol is taken for an address alone.
     let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
     let table = *table.map_err(|_| LoadProblem::NoSymbol)?;
     // SAFETY: a plugin's static with this name is a table that begins with its size. The library
     // stays loaded.
-    unsafe { CFunctionTable::read(table) }.map_err(LoadProblem::CTable)
+    unsafe { CFunctionTable::read_table(table) }.map_err(LoadProblem::CTable)
 }
 
 fn plugin_root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
     check_header(header)?;
     // SAFETY: `check` compared the layouts in the direction that applies to these versions.
     let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
-    root.map_err(|error| LoadProblem::Root(root_text(&error)))
+    root.map_err(|error| LoadProblem::Root(root_module_message(&error)))
 }
 
 unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
@@ -229,7 +229,7 @@ fn check_header(header: &'static LibHeader) -> Result<(), LoadProblem> {
         .map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
 }
 
-fn root_text(error: &LibraryError) -> String {
+fn root_module_message(error: &LibraryError) -> String {
     match error {
         LibraryError::RootModule { err: RootModuleError::Unwound, .. } => {
             "its constructor panicked".to_owned()

@@ -10,7 +10,10 @@ use tokio::io::unix::AsyncFd;
 ///
 /// # Panics
 /// Outside of a runtime with I/O enabled.
-pub(crate) fn waited_for(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn register_interest(
+    socket: OwnedFd,
+    interest: Interest,
+) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open until it is dropped, is always the same descriptor, and lets no
     // other code close or exchange it.
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)

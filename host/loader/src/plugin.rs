@@ -53,11 +53,11 @@ impl StartedPlugin {
     /// # Errors
     /// The plugin's error. If `saved` was given, keep the bytes, report the error and create a
     /// fresh instance.
-    pub async fn create(
+    pub async fn create_instance(
         &self,
         services: Arc<dyn EngineServices>,
         saved: Option<Vec<u8>>,
     ) -> Result<Instance, Error> {
-        self.0.create(services, saved).await.map(Instance::local)
+        self.0.create(services, saved).await.map(Instance::from_local)
     }
 }

@@ -9,8 +9,8 @@ use serde_json::json;
 
 #[tokio::test]
 async fn plugin_panic_fails_only_its_call_and_reports_text_and_place() {
-    let house = House::new();
-    let instance = house.instance(&probe(), None).await;
+    let fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&open_probe(), None).await;
     let places = [
         ("now", "boom now"),
         ("after_await", "boom after an await"),
@@ -19,63 +19,65 @@ async fn plugin_panic_fails_only_its_call_and_reports_text_and_place() {
         ("no_text", "a panic without a text"),
     ];
     for (place, text) in places {
-        let error = ask(&instance, "panic", json!({ "place": place })).await.unwrap_err();
+        let error = run_call(&instance, "panic", json!({ "place": place })).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::PluginPanicked, "{place}: {error}");
         assert!(error.message.contains(text) && error.message.contains(".rs:"), "{place}: {error}");
     }
     // A drop that panics after a cancel only causes a log line, and everything continues.
-    let dropped = call(&instance, "panic", json!({ "place": "drop" }));
-    places_when(&instance, "panic_drop", |lines| !lines.is_empty()).await;
+    let dropped = begin_call(&instance, "panic", json!({ "place": "drop" }));
+    wait_for_lines(&instance, "panic_drop", |lines| !lines.is_empty()).await;
     drop(dropped);
-    assert_eq!(ask(&instance, "count", json!({})).await, Ok(json!({ "count": 1 })));
-    guarded(instance.close()).await.unwrap();
+    assert_eq!(run_call(&instance, "count", json!({})).await, Ok(json!({ "count": 1 })));
+    with_timeout(instance.close()).await.unwrap();
     drop(instance);
-    house.nothing_lives();
-    assert_eq!(house.troubles(), Vec::<String>::new());
+    fixture.assert_no_live_objects();
+    assert_eq!(fixture.troubles(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn panics_in_create_save_and_drop_of_the_state_are_caught() {
-    let house = House::new();
-    let plugin = house.plugin(&probe()).await;
+    let fixture = LoaderFixture::new();
+    let plugin = fixture.start_plugin(&open_probe()).await;
     let create = async |wish: &str| {
-        let saved = frame(&json!({ wish: true, "count": 1 }));
-        plugin.create(services(), Some(saved)).await
+        let saved = json_frame(&json!({ wish: true, "count": 1 }));
+        plugin.create_instance(test_services(), Some(saved)).await
     };
     let error = create("panic_in_create").await.err().unwrap();
     assert_eq!(error.kind, ErrorKind::PluginPanicked);
     let instance = create("panic_in_save").await.unwrap();
     assert_eq!(instance.save().await.unwrap_err().kind, ErrorKind::PluginPanicked);
-    assert_eq!(guarded(instance.close()).await.unwrap_err().kind, ErrorKind::PluginPanicked);
+    assert_eq!(with_timeout(instance.close()).await.unwrap_err().kind, ErrorKind::PluginPanicked);
     drop(instance);
     let instance = create("panic_in_drop").await.unwrap();
-    assert!(guarded(instance.close()).await.unwrap().is_some());
+    assert!(with_timeout(instance.close()).await.unwrap().is_some());
     drop(instance);
-    house.nothing_lives();
+    fixture.assert_no_live_objects();
 }
 
 #[tokio::test]
 async fn a_save_that_hangs_does_not_hold_up_the_close_for_ever() {
-    let house = House::new();
-    let instance = house.instance(&probe(), Some(json!({ "hang_in_save": true }))).await;
-    assert_eq!(guarded(instance.close()).await.unwrap_err().kind, ErrorKind::Timeout);
+    let fixture = LoaderFixture::new();
+    let instance =
+        fixture.create_instance(&open_probe(), Some(json!({ "hang_in_save": true }))).await;
+    assert_eq!(with_timeout(instance.close()).await.unwrap_err().kind, ErrorKind::Timeout);
 }
 
 #[tokio::test]
 async fn service_panic_is_blamed_on_the_host_and_not_on_the_plugin() {
-    let mut house = House::new();
-    let instance = house.instance(&probe(), None).await;
+    let mut fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&open_probe(), None).await;
     for operation in ["panic", "panic_later"] {
         for _ in 0..5 {
-            let error = ask(&instance, "ask", json!({ "operation": operation })).await.unwrap_err();
+            let error =
+                run_call(&instance, "ask", json!({ "operation": operation })).await.unwrap_err();
             assert_eq!(error.kind, ErrorKind::HostBug, "{operation}: {error}");
         }
     }
-    let error = ask(&instance, "ask", json!({ "operation": "bad_frame" })).await.unwrap_err();
+    let error = run_call(&instance, "ask", json!({ "operation": "bad_frame" })).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::HostBug);
-    assert!(house.reports.try_recv().is_err());
-    assert!(house.troubles().iter().any(|text| text.contains("a service panics")));
-    assert!(ask(&instance, "count", json!({})).await.is_ok());
+    assert!(fixture.reports.try_recv().is_err());
+    assert!(fixture.troubles().iter().any(|text| text.contains("a service panics")));
+    assert!(run_call(&instance, "count", json!({})).await.is_ok());
 }
 
 #[track_caller]
@@ -86,40 +88,44 @@ fn assert_misbehaved(error: &Error) {
 
 #[tokio::test]
 async fn invalid_frames_are_always_blamed_on_the_plugin() {
-    let house = House::new();
-    let plugin = house.plugin(&raw()).await;
-    let mode = |mode: &str| Some(frame(&json!(mode)));
+    let fixture = LoaderFixture::new();
+    let plugin = fixture.start_plugin(&open_raw()).await;
+    let mode = |mode: &str| Some(json_frame(&json!(mode)));
     for bad in ["empty", "short", "long"] {
-        let instance = plugin.create(services(), mode(&format!("save_{bad}"))).await.unwrap();
+        let instance =
+            plugin.create_instance(test_services(), mode(&format!("save_{bad}"))).await.unwrap();
         assert!(!instance.facets().has(Facet::Gc) && !instance.facets().has(Facet::Complete));
-        assert_misbehaved(&ask(&instance, bad, json!({})).await.unwrap_err());
-        let operation = instance.operation(bad, Frame::empty(), services()).unwrap();
+        assert_misbehaved(&run_call(&instance, bad, json!({})).await.unwrap_err());
+        let operation = instance.begin_operation(bad, Frame::empty(), test_services()).unwrap();
         assert_misbehaved(&operation.answer().await.unwrap_err());
         assert_misbehaved(&instance.save().await.unwrap_err());
-        assert_misbehaved(&guarded(instance.close()).await.unwrap_err());
+        assert_misbehaved(&with_timeout(instance.close()).await.unwrap_err());
     }
     for bad in ["empty", "short", "long", "not_json"] {
-        let created = plugin.create(services(), mode(&format!("create_{bad}"))).await;
+        let created = plugin.create_instance(test_services(), mode(&format!("create_{bad}"))).await;
         assert_misbehaved(&created.err().unwrap());
     }
-    let instance = plugin.create(services(), None).await.unwrap();
+    let instance = plugin.create_instance(test_services(), None).await.unwrap();
     for tool in ["bad_error", "bad_emit"] {
-        assert_misbehaved(&ask(&instance, tool, json!({})).await.unwrap_err());
+        assert_misbehaved(&run_call(&instance, tool, json!({})).await.unwrap_err());
     }
-    for begun in [instance.plan(Frame::empty(), services()), instance.models(services())] {
+    for begun in [
+        instance.begin_plan(Frame::empty(), test_services()),
+        instance.begin_model_list(test_services()),
+    ] {
         assert_misbehaved(&begun.unwrap().answer().await.unwrap_err());
     }
 }
 
 #[tokio::test]
 async fn panic_outside_the_sdk_is_blamed_on_the_plugin_too() {
-    let house = House::new();
-    let plugin = house.plugin(&raw()).await;
-    let created = plugin.create(services(), Some(frame(&json!("panic")))).await;
+    let fixture = LoaderFixture::new();
+    let plugin = fixture.start_plugin(&open_raw()).await;
+    let created = plugin.create_instance(test_services(), Some(json_frame(&json!("panic")))).await;
     assert_eq!(created.err().unwrap().kind, ErrorKind::PluginPanicked);
-    let instance = plugin.create(services(), None).await.unwrap();
-    let error = ask(&instance, "panic", json!({})).await.unwrap_err();
+    let instance = plugin.create_instance(test_services(), None).await.unwrap();
+    let error = run_call(&instance, "panic", json!({})).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::PluginPanicked);
     drop(instance);
-    assert_eq!(house.troubles(), Vec::<String>::new());
+    assert_eq!(fixture.troubles(), Vec::<String>::new());
 }

@@ -5,10 +5,10 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::moon::{compile, moon};
+use crate::moon::{compile_moon, compile_plugin};
 use crate::support::*;
 use jaato_loader::{
-    Facet, Instance, LoadProblem, OpenedPlugin, PluginLibrary, describe, read_manifest,
+    Facet, Instance, LoadProblem, OpenedPlugin, PluginLibrary, describe_plugin, read_manifest,
 };
 use jaato_plugin_testkit::skip;
 use jaato_types::{Error, ErrorKind, Frame, PluginKind};
@@ -19,8 +19,12 @@ const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The correct plugin, compiled and opened once.
 fn open_plugin() -> Option<OpenedPlugin> {
     static OPENED: OnceLock<Option<OpenedPlugin>> = OnceLock::new();
-    let open =
-        || Some(PluginLibrary::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
+    let open = || {
+        Some(
+            PluginLibrary::open(&compile_moon(HOST, None)?)
+                .unwrap_or_else(|error| panic!("{error}")),
+        )
+    };
     let opened = OPENED.get_or_init(open).clone();
     if opened.is_none() {
         skip("no compiler for C");
@@ -30,20 +34,20 @@ fn open_plugin() -> Option<OpenedPlugin> {
 
 /// Creates an instance of the plugin, or returns from the test.
 macro_rules! instance {
-    ($house:ident) => {
+    ($fixture:ident) => {
         match open_plugin() {
-            Some(opened) => $house.instance(&opened, None).await,
+            Some(opened) => $fixture.create_instance(&opened, None).await,
             None => return,
         }
     };
 }
 
 async fn misbehaves(instance: &Instance, what: &str) -> Error {
-    ask(instance, "moon_c_bad", json!({ "what": what })).await.unwrap_err()
+    run_call(instance, "moon_c_bad", json!({ "what": what })).await.unwrap_err()
 }
 
 async fn tally(instance: &Instance, key: &str) -> i64 {
-    ask(instance, "moon_c_tally", json!({})).await.unwrap()[key].as_i64().unwrap()
+    run_call(instance, "moon_c_tally", json!({})).await.unwrap()[key].as_i64().unwrap()
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn c_plugin_manifest_and_description_are_read() {
     let manifest = read_manifest(opened.path()).unwrap();
     assert_eq!(manifest.name.as_str(), "tool-moon-c");
     assert_eq!(manifest.kinds, [PluginKind::Tool]);
-    let description = describe(&opened).unwrap();
+    let description = describe_plugin(&opened).unwrap();
     let names: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names.len(), 9);
     assert!(names.contains(&"moon_c_phase"));
@@ -66,7 +70,7 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
         ("BAD_VERSION", "its table has version 2, this host speaks 1"),
         ("NO_POLL", "its function `poll` is null"),
     ] {
-        let Some(place) = moon(HOST, Some(variant)) else { return };
+        let Some(place) = compile_moon(HOST, Some(variant)) else { return };
         let Err(error) = PluginLibrary::open(&place) else { panic!("`{variant}` was opened") };
         assert_eq!(
             error.to_string(),
@@ -82,65 +86,69 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
 
 #[tokio::test]
 async fn a_tool_takes_arguments_and_answers_or_refuses() {
-    let house = House::new();
-    let instance = instance!(house);
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
     assert!(
         instance.facets().has(Facet::Tool)
             && !instance.facets().has(Facet::Gc)
             && !instance.facets().has(Facet::Complete)
     );
-    let phase = ask(&instance, "moon_c_phase", json!({ "day": 16 })).await;
+    let phase = run_call(&instance, "moon_c_phase", json!({ "day": 16 })).await;
     assert_eq!(phase, Ok(json!({ "phase": "full" })));
-    let refused = ask(&instance, "moon_c_phase", json!({ "day": -1 })).await;
+    let refused = run_call(&instance, "moon_c_phase", json!({ "day": -1 })).await;
     let expected = Error::new(ErrorKind::InvalidArguments, "`day` is at least 0");
     assert_eq!(refused, Err(expected));
-    let unknown = instance.operation("command", frame(&json!(null)), services()).unwrap();
-    let error = guarded(unknown.answer()).await.unwrap_err();
+    let unknown =
+        instance.begin_operation("command", json_frame(&json!(null)), test_services()).unwrap();
+    let error = with_timeout(unknown.answer()).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
-    guarded(instance.close()).await.unwrap();
+    with_timeout(instance.close()).await.unwrap();
     drop(instance);
-    house.nothing_lives();
+    fixture.assert_no_live_objects();
 }
 
 #[tokio::test]
 async fn c_plugin_emissions_arrive_before_its_answer() {
-    let house = House::new();
-    let instance = instance!(house);
-    let mut call = call(&instance, "moon_c_watch", json!({ "day": 3 }));
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
+    let mut call = begin_call(&instance, "moon_c_watch", json!({ "day": 3 }));
     for text in ["1", "2", "3"] {
-        wait_for(&mut call, text).await;
+        wait_for_output(&mut call, text).await;
     }
-    assert_eq!(guarded(call.next_emission()).await, None);
-    assert_eq!(guarded(call.answer()).await.map(|frame| json_of(&frame)), Ok(json!({})));
+    assert_eq!(with_timeout(call.next_emission()).await, None);
+    assert_eq!(
+        with_timeout(call.answer()).await.map(|frame| parse_json_frame(&frame)),
+        Ok(json!({}))
+    );
 }
 
 #[tokio::test]
 async fn c_plugin_call_can_sleep_and_be_woken_by_its_own_thread() {
-    let house = House::new();
-    let instance = instance!(house);
-    let slept = ask(&instance, "moon_c_slow", json!({ "day": 1 })).await;
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
+    let slept = run_call(&instance, "moon_c_slow", json!({ "day": 1 })).await;
     assert_eq!(slept, Ok(json!({ "waited": true })));
-    let woken = ask(&instance, "moon_c_thread", json!({})).await;
+    let woken = run_call(&instance, "moon_c_thread", json!({})).await;
     assert_eq!(woken, Ok(json!({ "woken": true })));
 }
 
 #[tokio::test]
 async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
-    let house = House::new();
-    let instance = instance!(house);
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
     let before = tally(&instance, "cancelled").await;
     for keeps in [true, false] {
-        let mut call = call(&instance, "moon_c_slow", json!({ "day": 3_600_000 }));
-        wait_for(&mut call, "waiting").await;
+        let mut call = begin_call(&instance, "moon_c_slow", json!({ "day": 3_600_000 }));
+        wait_for_output(&mut call, "waiting").await;
         if keeps {
             call.cancel();
-            assert_eq!(guarded(call.answer()).await.unwrap_err().kind, ErrorKind::Cancelled);
+            assert_eq!(with_timeout(call.answer()).await.unwrap_err().kind, ErrorKind::Cancelled);
         } else {
             drop(call);
         }
     }
     // The dropped call ends when the executor gets to it.
-    guarded(async {
+    with_timeout(async {
         while tally(&instance, "cancelled").await < before + 2 {
             tokio::task::yield_now().await;
         }
@@ -151,9 +159,9 @@ async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
 
 #[tokio::test]
 async fn c_plugin_asks_services_and_reads_streams() {
-    let house = House::new();
-    let instance = instance!(house);
-    let service = |name: &str| ask(&instance, "moon_c_ask", json!({ "what": name }));
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
+    let service = |name: &str| run_call(&instance, "moon_c_ask", json!({ "what": name }));
     assert_eq!(service("echo").await, Ok(json!({ "what": "echo" })));
     assert_eq!(service("sleep").await, Ok(json!("slept")));
     let caller = service("caller").await.unwrap();
@@ -163,7 +171,7 @@ async fn c_plugin_asks_services_and_reads_streams() {
     for panics in ["panic", "panic_later", "bad_frame"] {
         assert_eq!(service(panics).await.unwrap_err().kind, ErrorKind::HostBug, "{panics}");
     }
-    let read = |name: &str| ask(&instance, "moon_c_read", json!({ "what": name }));
+    let read = |name: &str| run_call(&instance, "moon_c_read", json!({ "what": name }));
     let sum = PIECES.iter().sum::<usize>();
     assert_eq!(read("pieces").await, Ok(json!({ "bytes": sum })));
     assert_eq!(read("broken").await.unwrap_err().kind, ErrorKind::Io);
@@ -173,8 +181,8 @@ async fn c_plugin_asks_services_and_reads_streams() {
 
 #[tokio::test]
 async fn invalid_answers_of_a_c_plugin_are_blamed_on_it() {
-    let house = House::new();
-    let instance = instance!(house);
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
     for (what, text) in [
         (
             "no frame",
@@ -190,57 +198,59 @@ async fn invalid_answers_of_a_c_plugin_are_blamed_on_it() {
         let line = format!("the plugin `tool-moon-c` misbehaved: {text}");
         assert!(error.message.starts_with(&line), "{error}");
     }
-    let error = ask(&instance, "nothing", json!({})).await.unwrap_err();
+    let error = run_call(&instance, "nothing", json!({})).await.unwrap_err();
     assert!(error.message.ends_with("misbehaved: `begin` returned no call"), "{error}");
 }
 
 #[tokio::test]
 async fn invalid_arguments_to_host_functions_are_harmless() {
-    let house = House::new();
-    let instance = instance!(house);
-    assert_eq!(ask(&instance, "moon_c_nulls", json!({})).await, Ok(json!({ "good": true })));
-    assert_eq!(house.troubles(), Vec::<String>::new());
+    let fixture = LoaderFixture::new();
+    let instance = instance!(fixture);
+    assert_eq!(run_call(&instance, "moon_c_nulls", json!({})).await, Ok(json!({ "good": true })));
+    assert_eq!(fixture.troubles(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn c_plugin_state_is_saved_and_restored_and_its_instance_destroyed() {
-    let house = House::new();
-    let fresh = instance!(house);
-    assert_eq!(guarded(fresh.save()).await, Ok(None));
+    let fixture = LoaderFixture::new();
+    let fresh = instance!(fixture);
+    assert_eq!(with_timeout(fresh.save()).await, Ok(None));
     let opened = open_plugin().unwrap();
-    let instance = house.instance(&opened, Some(json!({ "calls": 1000 }))).await;
+    let instance = fixture.create_instance(&opened, Some(json!({ "calls": 1000 }))).await;
     assert_eq!(tally(&instance, "calls").await, 1001);
-    let saved = guarded(instance.close()).await.unwrap();
-    assert_eq!(saved, Some(frame(&json!({ "calls": 1001 }))));
+    let saved = with_timeout(instance.close()).await.unwrap();
+    assert_eq!(saved, Some(json_frame(&json!({ "calls": 1001 }))));
     assert_eq!(tally(&fresh, "destroyed").await, 1);
 
-    let plugin = house.plugin(&opened).await;
-    let unreadable = plugin.create(services(), Some(frame(&json!({ "moons": Value::Null })))).await;
+    let plugin = fixture.start_plugin(&opened).await;
+    let unreadable = plugin
+        .create_instance(test_services(), Some(json_frame(&json!({ "moons": Value::Null }))))
+        .await;
     assert_eq!(unreadable.err().unwrap().kind, ErrorKind::InvalidArguments);
     drop((fresh, instance));
 }
 
 #[tokio::test]
 async fn a_gc_and_a_provider_are_reached_by_their_kinds() {
-    let house = House::new();
-    let Some(place) = moon(HOST, Some("ALL_KINDS")) else { return };
-    let instance = house.instance(&PluginLibrary::open(&place).unwrap(), None).await;
+    let fixture = LoaderFixture::new();
+    let Some(place) = compile_moon(HOST, Some("ALL_KINDS")) else { return };
+    let instance = fixture.create_instance(&PluginLibrary::open(&place).unwrap(), None).await;
     assert!(
         instance.facets().has(Facet::Tool)
             && instance.facets().has(Facet::Gc)
             && instance.facets().has(Facet::Complete)
     );
-    let payload = || frame(&json!("payload"));
+    let payload = || json_frame(&json!("payload"));
     let bytes = payload().len();
-    let plan = instance.plan(payload(), services()).unwrap();
-    let planned = guarded(plan.answer()).await.map(|frame| json_of(&frame));
+    let plan = instance.begin_plan(payload(), test_services()).unwrap();
+    let planned = with_timeout(plan.answer()).await.map(|frame| parse_json_frame(&frame));
     assert_eq!(planned, Ok(json!({ "kind": 2, "bytes": bytes })));
-    let mut completion = instance.complete(payload(), services()).unwrap();
-    wait_for(&mut completion, "thinking").await;
-    let completed = guarded(completion.answer()).await.map(|frame| json_of(&frame));
+    let mut completion = instance.begin_completion(payload(), test_services()).unwrap();
+    wait_for_output(&mut completion, "thinking").await;
+    let completed = with_timeout(completion.answer()).await.map(|frame| parse_json_frame(&frame));
     assert_eq!(completed, Ok(json!({ "kind": 3, "bytes": bytes })));
-    let models = instance.models(services()).unwrap();
-    let listed = guarded(models.answer()).await.map(|frame| json_of(&frame));
+    let models = instance.begin_model_list(test_services()).unwrap();
+    let listed = with_timeout(models.answer()).await.map(|frame| parse_json_frame(&frame));
     assert_eq!(listed, Ok(json!({ "kind": 4, "bytes": Frame::empty().len() })));
 }
 
@@ -253,9 +263,9 @@ async fn the_plugin_in_the_authors_guide_works() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("die.c");
     std::fs::write(&place, source).unwrap();
-    let Some(built) = compile(HOST, &place, None) else { return };
-    let house = House::new();
-    let instance = house.instance(&PluginLibrary::open(&built).unwrap(), None).await;
-    assert_eq!(ask(&instance, "roll_die", json!({})).await, Ok(json!({ "eyes": 4 })));
-    assert_eq!(guarded(instance.close()).await, Ok(None));
+    let Some(built) = compile_plugin(HOST, &place, None) else { return };
+    let fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&PluginLibrary::open(&built).unwrap(), None).await;
+    assert_eq!(run_call(&instance, "roll_die", json!({})).await, Ok(json!({ "eyes": 4 })));
+    assert_eq!(with_timeout(instance.close()).await, Ok(None));
 }

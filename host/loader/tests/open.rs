@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::*;
-use jaato_loader::{LoadError, LoadProblem, PluginLibrary, describe};
+use jaato_loader::{LoadError, LoadProblem, PluginLibrary, describe_plugin};
 use jaato_types::ErrorKind;
 
 fn load_error(path: &Path) -> LoadError {
@@ -14,7 +14,7 @@ fn load_error(path: &Path) -> LoadError {
 }
 
 #[track_caller]
-fn check(path: &Path, text: &str, hint: Option<&str>) {
+fn check_load_error(path: &Path, text: &str, hint: Option<&str>) {
     let error = load_error(path);
     let line = format!("cannot load plugin `{}`: {text}", path.display());
     assert_eq!(error.to_string(), line);
@@ -22,7 +22,7 @@ fn check(path: &Path, text: &str, hint: Option<&str>) {
 }
 
 fn write_changed_copy(folder: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) -> PathBuf {
-    let mut bytes = fs::read(fixture("probe")).unwrap();
+    let mut bytes = fs::read(fixture_path("probe")).unwrap();
     change(&mut bytes);
     let path = folder.join(name);
     fs::write(&path, bytes).unwrap();
@@ -35,11 +35,11 @@ fn file_that_is_not_a_library_is_refused_in_one_line() {
     let path = |name: &str| folder.path().join(name);
     let text = path("text.so");
     fs::write(&text, "hello, this is text and no library at all, not even a small one").unwrap();
-    check(&text, "it is not a dynamic library", None);
+    check_load_error(&text, "it is not a dynamic library", None);
     fs::write(path("empty.so"), "").unwrap();
-    check(&path("empty.so"), "it is not a dynamic library", None);
+    check_load_error(&path("empty.so"), "it is not a dynamic library", None);
     fs::create_dir(path("folder.so")).unwrap();
-    check(&path("folder.so"), "it is a directory", None);
+    check_load_error(&path("folder.so"), "it is a directory", None);
     let missing = load_error(&path("missing.so"));
     assert!(missing.to_string().contains("it cannot be read: No such file"), "{missing}");
 }
@@ -47,7 +47,7 @@ fn file_that_is_not_a_library_is_refused_in_one_line() {
 #[test]
 fn a_file_that_was_cut_is_refused_before_it_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = fs::metadata(fixture("probe")).unwrap().len() as usize;
+    let whole = fs::metadata(fixture_path("probe")).unwrap().len() as usize;
     for keep in [5, 63, 64, 4096, whole / 2, whole - 1] {
         let path = write_changed_copy(folder.path(), "cut.so", |bytes| bytes.truncate(keep));
         let error = load_error(&path);
@@ -75,7 +75,7 @@ fn library_for_another_processor_is_refused_naming_both() {
 fn system_library_is_refused_as_not_a_plugin() {
     let loaded = fs::read_to_string("/proc/self/maps").unwrap();
     let library = loaded.split_whitespace().find(|word| word.contains("/libc.so")).unwrap();
-    check(
+    check_load_error(
         Path::new(library),
         "it is a library without a jaato manifest",
         Some("a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root"),
@@ -84,8 +84,8 @@ fn system_library_is_refused_as_not_a_plugin() {
 
 #[test]
 fn library_with_a_manifest_but_no_entry_point_is_refused() {
-    check(
-        &fixture("bare"),
+    check_load_error(
+        &fixture_path("bare"),
         "it does not export `JAATO_PLUGIN_V1`",
         Some("build the plugin with jaato-plugin-sdk 1.0.0"),
     );
@@ -93,8 +93,8 @@ fn library_with_a_manifest_but_no_entry_point_is_refused() {
 
 #[test]
 fn panicking_constructor_is_reported_in_one_line() {
-    check(
-        &fixture("constructor"),
+    check_load_error(
+        &fixture_path("constructor"),
         "it failed to start: its constructor panicked",
         Some("report this to the plugin's author"),
     );
@@ -114,20 +114,20 @@ fn missing_dependency_is_reported_in_the_linkers_words() {
 
 #[test]
 fn a_plugin_describes_itself() {
-    let description = describe(&probe()).unwrap();
+    let description = describe_plugin(&open_probe()).unwrap();
     let names: Vec<_> = description.tools.iter().map(|tool| tool.name.to_string()).collect();
     assert!(names.is_sorted() && names.contains(&"echo".to_owned()), "{names:?}");
     assert_eq!(description.provider.unwrap().name, "probe");
-    let error = describe(&open("vanished")).unwrap_err();
+    let error = describe_plugin(&open_fixture("vanished")).unwrap_err();
     assert!(error.message.contains("exports tools but has none"), "{error}");
 }
 
 #[test]
 fn invalid_description_is_blamed_on_the_plugin() {
-    let raw = open("raw");
+    let raw = open_fixture("raw");
     let texts = ["needs 4", "needs 204", "too large", "cannot be read", "needs 204"];
     for text in texts {
-        let error = describe(&raw).unwrap_err();
+        let error = describe_plugin(&raw).unwrap_err();
         assert_eq!(error.kind, ErrorKind::PluginMisbehaved);
         assert!(error.message.contains(text), "{text}: {error}");
         assert!(error.message.contains("`fixture-raw`"), "{error}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use jaato_loader::{ABLE_TO_RUN_MAX, LONG_BLOCK, Misdeed, MisdeedReport, STRIKES_MAX};
+use jaato_loader::{ABLE_TO_RUN_MAX, LONG_BLOCK, Misbehavior, MisbehaviorReport, STRIKES_MAX};
 use jaato_types::ErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
@@ -21,32 +21,32 @@ fn lock_tests() -> MutexGuard<'static, ()> {
     ALONE.lock()
 }
 
-fn release(path: &Path) {
+fn create_release_file(path: &Path) {
     std::fs::write(path, "").unwrap();
 }
 
 /// Returns the next misdeed that is a strike.
-async fn next_report(house: &mut House) -> MisdeedReport {
+async fn next_report(fixture: &mut LoaderFixture) -> MisbehaviorReport {
     loop {
-        let report = guarded(house.reports.recv()).await.unwrap();
-        if !matches!(report.misdeed, Misdeed::StillBlocked { .. }) {
+        let report = with_timeout(fixture.reports.recv()).await.unwrap();
+        if !matches!(report.misdeed, Misbehavior::StillBlocked { .. }) {
             return report;
         }
     }
 }
 
 #[track_caller]
-fn is_blocked(report: &MisdeedReport) -> usize {
+fn blocked_thread(report: &MisbehaviorReport) -> usize {
     assert_eq!(report.plugin.to_string(), "fixture-probe");
-    let Misdeed::Blocked { thread, able_to_run } = report.misdeed else { panic!("{report:?}") };
+    let Misbehavior::Blocked { thread, able_to_run } = report.misdeed else { panic!("{report:?}") };
     assert!(able_to_run > ABLE_TO_RUN_MAX);
     thread
 }
 
 /// Threads that keep the processor busy until this is dropped.
-struct Busy(Arc<AtomicBool>);
+struct BusyThreads(Arc<AtomicBool>);
 
-impl Busy {
+impl BusyThreads {
     fn start(threads: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         for _ in 0..threads {
@@ -61,7 +61,7 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -71,25 +71,25 @@ impl Drop for Busy {
 #[tokio::test]
 async fn busy_machine_is_not_reported_but_a_blocking_plugin_is() {
     let _alone = lock_tests();
-    let mut house = House::new();
+    let mut fixture = LoaderFixture::new();
     let folder = tempfile::tempdir().unwrap();
-    let instance = house.instance(&probe(), None).await;
-    let _busy = Busy::start(24);
+    let instance = fixture.create_instance(&open_probe(), None).await;
+    let _busy = BusyThreads::start(24);
     // Polls of some milliseconds, which the busy threads stretch far beyond the limit.
     let work = json!({ "polls": 12, "steps": 500_000 });
-    let calls: Vec<_> = (0..2).map(|_| call(&instance, "work", work.clone())).collect();
+    let calls: Vec<_> = (0..2).map(|_| begin_call(&instance, "work", work.clone())).collect();
     for call in calls {
-        guarded(call.answer()).await.unwrap();
+        with_timeout(call.answer()).await.unwrap();
     }
-    let report = house.reports.try_recv().ok();
+    let report = fixture.reports.try_recv().ok();
     assert_eq!(report, None, "a plugin that only waited was reported");
     for how in ["spin", "sleep"] {
         let until = folder.path().join(how);
-        let mut blocker = call(&instance, "block", json!({ "how": how, "until": until }));
-        wait_for(&mut blocker, "blocking").await;
-        is_blocked(&next_report(&mut house).await);
-        release(&until);
-        guarded(blocker.answer()).await.unwrap();
+        let mut blocker = begin_call(&instance, "block", json!({ "how": how, "until": until }));
+        wait_for_output(&mut blocker, "blocking").await;
+        blocked_thread(&next_report(&mut fixture).await);
+        create_release_file(&until);
+        with_timeout(blocker.answer()).await.unwrap();
     }
 }
 
@@ -97,23 +97,23 @@ async fn busy_machine_is_not_reported_but_a_blocking_plugin_is() {
 #[tokio::test]
 async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
     let _alone = lock_tests();
-    let mut house = House::new();
+    let mut fixture = LoaderFixture::new();
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
-    let plugin = house.plugin(&probe()).await;
-    let instance = plugin.create(services(), None).await.unwrap();
-    let other = house.instance(&raw(), None).await;
+    let plugin = fixture.start_plugin(&open_probe()).await;
+    let instance = plugin.create_instance(test_services(), None).await.unwrap();
+    let other = fixture.create_instance(&open_raw(), None).await;
     let mut threads = Vec::new();
     let mut blockers = Vec::new();
     for strike in 1..=STRIKES_MAX {
-        let mut blocker = call(&instance, "block", json!({ "how": "sleep", "until": until }));
-        wait_for(&mut blocker, "blocking").await;
-        let report = next_report(&mut house).await;
-        threads.push(is_blocked(&report));
+        let mut blocker = begin_call(&instance, "block", json!({ "how": "sleep", "until": until }));
+        wait_for_output(&mut blocker, "blocking").await;
+        let report = next_report(&mut fixture).await;
+        threads.push(blocked_thread(&report));
         assert_eq!((report.strikes, report.disabled), (strike, strike == STRIKES_MAX));
         blockers.push(blocker);
         // More threads are blocked than the executor has, but other calls are still served.
-        ask(&other, "bad_emit", json!({})).await.unwrap_err();
+        run_call(&other, "bad_emit", json!({})).await.unwrap_err();
     }
     threads.sort_unstable();
     threads.dedup();
@@ -121,69 +121,70 @@ async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
     assert!(plugin.is_disabled());
     // Callers of the blocked calls get an error at once, and new calls are refused.
     for mut blocker in blockers {
-        assert_eq!(guarded(blocker.next_emission()).await, None);
-        let error = guarded(blocker.answer()).await.unwrap_err();
+        assert_eq!(with_timeout(blocker.next_emission()).await, None);
+        let error = with_timeout(blocker.answer()).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::PluginDisabled);
     }
-    let refused = instance.call_tool("count", frame(&json!({})), services()).err().unwrap();
+    let refused =
+        instance.call_tool("count", json_frame(&json!({})), test_services()).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::PluginDisabled);
     assert!(refused.to_string().contains("`fixture-probe` is disabled"), "{refused}");
-    let refused = plugin.create(services(), None).await.err().unwrap();
+    let refused = plugin.create_instance(test_services(), None).await.err().unwrap();
     assert_eq!(refused.kind, ErrorKind::PluginDisabled);
-    release(&until);
+    create_release_file(&until);
 }
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn poll_that_blocks_for_long_is_reported_once_more_without_a_strike() {
     let _alone = lock_tests();
-    let mut house = House::new();
+    let mut fixture = LoaderFixture::new();
     let folder = tempfile::tempdir().unwrap();
-    let instance = house.instance(&probe(), None).await;
+    let instance = fixture.create_instance(&open_probe(), None).await;
     let until = folder.path().join("until");
-    let mut blocker = call(&instance, "block", json!({ "how": "sleep", "until": until }));
-    wait_for(&mut blocker, "blocking").await;
-    is_blocked(&next_report(&mut house).await);
-    let report = guarded(house.reports.recv()).await.unwrap();
-    let Misdeed::StillBlocked { able_to_run } = report.misdeed else { panic!("{report:?}") };
+    let mut blocker = begin_call(&instance, "block", json!({ "how": "sleep", "until": until }));
+    wait_for_output(&mut blocker, "blocking").await;
+    blocked_thread(&next_report(&mut fixture).await);
+    let report = with_timeout(fixture.reports.recv()).await.unwrap();
+    let Misbehavior::StillBlocked { able_to_run } = report.misdeed else { panic!("{report:?}") };
     assert!(able_to_run >= LONG_BLOCK);
     assert_eq!((report.strikes, report.disabled), (1, false));
-    release(&until);
-    guarded(blocker.answer()).await.unwrap();
+    create_release_file(&until);
+    with_timeout(blocker.answer()).await.unwrap();
 }
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn a_drop_that_blocks_is_caught_too() {
     let _alone = lock_tests();
-    let mut house = House::new();
+    let mut fixture = LoaderFixture::new();
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
-    let instance = house.instance(&probe(), None).await;
-    let mut blocker = call(&instance, "block_in_drop", json!({ "until": until }));
-    wait_for(&mut blocker, "waiting").await;
+    let instance = fixture.create_instance(&open_probe(), None).await;
+    let mut blocker = begin_call(&instance, "block_in_drop", json!({ "until": until }));
+    wait_for_output(&mut blocker, "waiting").await;
     drop(blocker);
-    is_blocked(&next_report(&mut house).await);
-    release(&until);
-    assert!(ask(&instance, "count", json!({})).await.is_ok());
+    blocked_thread(&next_report(&mut fixture).await);
+    create_release_file(&until);
+    assert!(run_call(&instance, "count", json!({})).await.is_ok());
 }
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
     let _alone = lock_tests();
-    let mut house = House::new();
-    let instance = house.instance(&probe(), None).await;
-    let other = house.instance(&raw(), None).await;
+    let mut fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&open_probe(), None).await;
+    let other = fixture.create_instance(&open_raw(), None).await;
     // As many as there are threads, so that every check finds both in a new poll.
-    let spins: Vec<_> = (0..2).map(|_| call(&instance, "spin", json!({}))).collect();
+    let spins: Vec<_> = (0..2).map(|_| begin_call(&instance, "spin", json!({}))).collect();
     for strike in 1..=STRIKES_MAX {
-        let report = next_report(&mut house).await;
-        assert_eq!((report.misdeed, report.strikes), (Misdeed::PollsWithoutEnd, strike));
-        ask(&other, "bad_emit", json!({})).await.unwrap_err();
+        let report = next_report(&mut fixture).await;
+        assert_eq!((report.misdeed, report.strikes), (Misbehavior::PollsWithoutEnd, strike));
+        run_call(&other, "bad_emit", json!({})).await.unwrap_err();
     }
     for spin in spins {
-        assert_eq!(guarded(spin.answer()).await.unwrap_err().kind, ErrorKind::PluginDisabled);
+        assert_eq!(with_timeout(spin.answer()).await.unwrap_err().kind, ErrorKind::PluginDisabled);
     }
 }
 
@@ -191,23 +192,23 @@ async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
 #[tokio::test]
 async fn blocking_host_service_is_not_blamed_on_the_plugin() {
     let _alone = lock_tests();
-    let mut house = House::new();
-    let instance = house.instance(&probe(), None).await;
-    ask(&instance, "ask", json!({ "operation": "slow_host" })).await.unwrap();
-    assert!(house.reports.try_recv().is_err());
+    let mut fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&open_probe(), None).await;
+    run_call(&instance, "ask", json!({ "operation": "slow_host" })).await.unwrap();
+    assert!(fixture.reports.try_recv().is_err());
 }
 
 #[allow(clippy::await_holding_lock)]
 #[tokio::test]
 async fn the_threads_end_with_the_last_handle() {
     let _alone = lock_tests();
-    let house = House::new();
-    let instance = house.instance(&probe(), None).await;
-    ask(&instance, "count", json!({})).await.unwrap();
+    let fixture = LoaderFixture::new();
+    let instance = fixture.create_instance(&open_probe(), None).await;
+    run_call(&instance, "count", json!({})).await.unwrap();
     drop(instance);
     let before = plugin_threads();
-    drop(house);
-    guarded(async {
+    drop(fixture);
+    with_timeout(async {
         while plugin_threads() >= before && before > 0 {
             tokio::task::yield_now().await;
         }

@@ -38,7 +38,7 @@ impl Assets {
         supervisor: &Supervisor,
         client: Client,
     ) -> Result<Self, NoHomeFolder> {
-        let store = AssetStore::new(setup.folders.models()?);
+        let store = AssetStore::new(setup.folders.models_folder()?);
         let download =
             if setup.config.local_download { DownloadPolicy::On } else { DownloadPolicy::Off };
         let variables = helper_variables(&setup.variables);
@@ -59,9 +59,13 @@ impl Assets {
         report: &AssetReporter,
     ) -> Result<VerifiedAsset, Error> {
         if let Some(asset) = declared.iter().find(|asset| asset.id == id) {
-            return self.fetcher.fetch(asset, report).await.map_err(|error| to_error(&error));
+            return self
+                .fetcher
+                .fetch(asset, report)
+                .await
+                .map_err(|error| asset_to_plugin_error(&error));
         }
-        let found = self.store.find_custom(id).map_err(|error| to_error(&error))?;
+        let found = self.store.find_custom(id).map_err(|error| asset_to_plugin_error(&error))?;
         found.ok_or_else(|| {
             let text = format!("model `{id}` is not on this machine");
             Error::new(ErrorKind::NotFound, text)
@@ -74,20 +78,20 @@ impl Assets {
     /// # Errors
     /// If the folder cannot be read.
     pub fn list(&self, declared: &[Asset]) -> Result<Vec<AssetEntry>, Error> {
-        self.store.list(declared).map_err(|error| to_error(&error))
+        self.store.list(declared).map_err(|error| asset_to_plugin_error(&error))
     }
 
     /// Imports a declared file from a path. Blocks until it is copied and verified.
     ///
     /// # Errors
     /// If it is not the declared file, or cannot be copied.
-    pub fn import(
+    pub fn import_asset(
         &self,
         file: &Path,
         asset: &Asset,
         report: &AssetReporter,
     ) -> Result<VerifiedAsset, Error> {
-        self.store.import(file, asset, report).map_err(|error| to_error(&error))
+        self.store.import_asset(file, asset, report).map_err(|error| asset_to_plugin_error(&error))
     }
 
     /// Imports another model under a name. Blocks until it is copied and verified.
@@ -104,19 +108,19 @@ impl Assets {
         report: &AssetReporter,
     ) -> Result<VerifiedAsset, Error> {
         let taken = self.store.import_custom(file, name, architecture, reserved, report);
-        taken.map_err(|error| to_error(&error))
+        taken.map_err(|error| asset_to_plugin_error(&error))
     }
 }
 
 /// Converts a download event to a delta of the call, so that the user sees it with the call.
-pub fn delta_of(event: &AssetEvent) -> Delta {
+pub fn asset_progress_delta(event: &AssetEvent) -> Delta {
     match event {
         AssetEvent::Progress { done, total } => Delta::progress("fetching", *done, *total),
         other => Delta::notice(other.to_string()),
     }
 }
 
-fn to_error(error: &AssetError) -> Error {
+fn asset_to_plugin_error(error: &AssetError) -> Error {
     let kind = match error.kind() {
         AssetErrorKind::Cancelled => ErrorKind::Cancelled,
         AssetErrorKind::Offline
@@ -184,7 +188,7 @@ impl ProgramRunner for SupervisedInstaller {
                 .variables
                 .extend(command.variables.into_iter().map(|(name, value)| (name.into(), value)));
             child.stderr = ErrorOutput::Separate(StandardOutput::Piped);
-            let mut child = self.supervisor.spawn(child).await.map_err(to_io)?;
+            let mut child = self.supervisor.spawn(child).await.map_err(to_io_error)?;
             let stderr = child.stderr.take();
             let read = async {
                 let mut kept = VecDeque::new();
@@ -199,14 +203,14 @@ impl ProgramRunner for SupervisedInstaller {
             let (stderr, exit) = tokio::join!(read, child.wait());
             let stderr: Vec<u8> = stderr.into();
             Ok(ProgramExit {
-                success: exit.map_err(to_io)? == Exit::Code(0),
+                success: exit.map_err(to_io_error)? == Exit::Code(0),
                 stderr: String::from_utf8_lossy(&stderr).into_owned(),
             })
         })
     }
 }
 
-fn to_io(error: ProcessError) -> io::Error {
+fn to_io_error(error: ProcessError) -> io::Error {
     let kind = match error {
         ProcessError::ProgramNotFound { .. } => io::ErrorKind::NotFound,
         _ => io::ErrorKind::Other,

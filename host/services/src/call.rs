@@ -6,7 +6,7 @@ use jaato_catalog::GrantHolder;
 use jaato_environments::CallProcesses;
 use jaato_instances::{AskingInstance, CallAccess, CallSite, DeltaCallback, EnvironmentRequest};
 use jaato_session::CallOrigin;
-use jaato_types::grant::{grant_not_requested_error, grant_of, grant_without_call};
+use jaato_types::grant::{grant_not_requested_error, required_grant, required_grant_in_hook};
 use jaato_types::tool_calls::{CALLS_PER_CALL_MAX, CALLS_PER_MINUTE_MAX};
 use jaato_types::{Asset, Error, ErrorKind, PluginName, SessionId};
 use serde_json::Value;
@@ -23,7 +23,7 @@ use crate::shared::SharedServices;
 const HOST_PROGRAMS_MAX: usize = 32;
 
 /// The call or instance of a plugin that uses services.
-pub struct Call {
+pub struct ServiceCall {
     /// The state that all calls share.
     pub shared: Arc<SharedServices>,
     /// The plugin.
@@ -65,7 +65,7 @@ pub struct Call {
     pub asker: AskingInstance,
 }
 
-impl Call {
+impl ServiceCall {
     /// Creates a call of a plugin without credentials and programs.
     pub fn new(
         shared: Arc<SharedServices>,
@@ -108,13 +108,13 @@ impl Call {
 
     /// Sets what the plugin's grants are bound to.
     #[must_use]
-    pub fn granted_to(self, holder: Arc<GrantHolder>) -> Self {
+    pub fn with_grant_holder(self, holder: Arc<GrantHolder>) -> Self {
         Self { grants: Some(holder), ..self }
     }
 
     /// Restricts an untrusted plugin to the objects of its own tools.
     #[must_use]
-    pub fn kept_to(self, own_tools: Arc<[String]>) -> Self {
+    pub fn with_own_tools(self, own_tools: Arc<[String]>) -> Self {
         Self { own_tools: Some(own_tools), ..self }
     }
 
@@ -169,7 +169,7 @@ impl Call {
         let (is_counted, most) = match self.is_instance {
             false => {
                 let text = format!("one call may call tools at most {CALLS_PER_CALL_MAX} times");
-                (self.made_calls.take_of(CALLS_PER_CALL_MAX), text)
+                (self.made_calls.take_of_total(CALLS_PER_CALL_MAX), text)
             }
             true => {
                 let text = format!(
@@ -189,10 +189,11 @@ impl Call {
         // Otherwise a hook could use its instance to do things that the hook itself may not do.
         let acts_alone =
             self.site.access == CallAccess::Hook || (self.is_instance && self.has_hooks);
-        let grant = if acts_alone { grant_without_call(operation) } else { grant_of(operation) };
+        let grant =
+            if acts_alone { required_grant_in_hook(operation) } else { required_grant(operation) };
         let Some(grant) = grant else { return Ok(()) };
         match &self.grants {
-            Some(holder) => self.shared.grants.check(holder, grant),
+            Some(holder) => self.shared.grants.check_grant(holder, grant),
             None => Err(grant_not_requested_error(&self.plugin, grant)),
         }
     }
@@ -208,7 +209,7 @@ impl Call {
     }
 
     /// Builds a request that passes an operation on to the session's environment.
-    pub fn to_environment(&self, operation: &str, request: Vec<u8>) -> EnvironmentRequest {
+    pub fn environment_request(&self, operation: &str, request: Vec<u8>) -> EnvironmentRequest {
         EnvironmentRequest {
             plugin: self.plugin.clone(),
             session: self.site.session.clone(),

@@ -56,17 +56,17 @@ impl ChildEventFollowers {
         receiver
     }
 
-    fn show_in(&self, task: &Arc<AgentTask>) {
+    fn show_in_task(&self, task: &Arc<AgentTask>) {
         *self.task.lock() = Arc::downgrade(task);
     }
 }
 
 impl EventSink for ChildEventFollowers {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         if let Event::ToolCallStarted { name, .. } = &envelope.event
             && let Some(task) = self.task.lock().upgrade()
         {
-            task.note(name.as_str());
+            task.add_line(name.as_str());
         }
         let mut followers = self.plugins.lock();
         // A follower that does not read loses events, but does not block the child.
@@ -148,7 +148,7 @@ impl ChildSessions {
         }
         self.with_child(number, |child| {
             if child.state.borrow().is_running {
-                return child.inbox.send(text);
+                return child.inbox.send_message(text);
             }
             child.says.try_send(text).map_err(|_| {
                 let text = format!("{WAITING_MAX} messages are already waiting for the child");
@@ -193,7 +193,7 @@ impl ChildSessions {
     /// `not_found`.
     pub fn close(&self, number: u64) -> Result<()> {
         // The child's task sees that its channel is closed.
-        self.0.lock().living.remove(&number).map(drop).ok_or_else(|| not_found(number))
+        self.0.lock().living.remove(&number).map(drop).ok_or_else(|| child_not_found_error(number))
     }
 
     fn with_child<T>(
@@ -202,11 +202,11 @@ impl ChildSessions {
         work: impl FnOnce(&ChildSessionHandle) -> Result<T>,
     ) -> Result<T> {
         let opened = self.0.lock();
-        opened.living.get(&number).map_or_else(|| Err(not_found(number)), work)
+        opened.living.get(&number).map_or_else(|| Err(child_not_found_error(number)), work)
     }
 }
 
-fn not_found(number: u64) -> Error {
+fn child_not_found_error(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("unknown child session {number}"))
         .with_hint("open a new one: a child ends with the call or the instance that opened it")
 }
@@ -235,7 +235,7 @@ struct ChildAgent {
 
 impl ChildSessionTask {
     async fn run(mut self) {
-        let wake = self.session.wake();
+        let wake = self.session.wake_waiter();
         loop {
             let message = tokio::select! {
                 biased;
@@ -251,13 +251,13 @@ impl ChildSessionTask {
             self.tells.send_modify(|state| {
                 state.is_running = is_running;
                 state.turns += 1;
-                state.last = Some(turn_of(report));
+                state.last = Some(child_turn(report));
             });
             if is_over {
                 break;
             }
         }
-        self.session.handle().tell_end().await;
+        self.session.handle().notify_end().await;
         let id = self.session.id().clone();
         drop(self.session);
         self.shared.sessions.close(&id).await;
@@ -282,8 +282,8 @@ impl ChildSessionTask {
         let report = {
             let turn = async {
                 match message {
-                    Some(text) => self.session.turn(text, &cancel).await,
-                    None => self.session.turn_woken(&cancel).await,
+                    Some(text) => self.session.run_turn(text, &cancel).await,
+                    None => self.session.run_woken_turn(&cancel).await,
                 }
             };
             tokio::pin!(turn);
@@ -296,7 +296,7 @@ impl ChildSessionTask {
                     said = heard => match said {
                         // Sent before the turn was known to run. It is lost only if 64 messages
                         // already wait for the model, and the next `send` then fails.
-                        Some(text) => drop(inbox.send(text)),
+                        Some(text) => drop(inbox.send_message(text)),
                         None => {
                             is_over = true;
                             cancel.cancel();
@@ -307,7 +307,7 @@ impl ChildSessionTask {
         };
         drop(held);
         if let Some(task) = task {
-            task.end(&report).await;
+            task.end_with_report(&report).await;
         }
         (report, is_over)
     }
@@ -324,12 +324,12 @@ impl ChildSessionTask {
         // Without its opener, the child ends within moments.
         let opener = self.shared.sessions.find(&agent.opener).ok()?;
         let task = Arc::new(opener.begin_agent_task(turn, message).ok()?);
-        agent.followers.show_in(&task);
+        agent.followers.show_in_task(&task);
         Some(task)
     }
 }
 
-fn turn_of(report: TurnReport) -> ChildTurn {
+fn child_turn(report: TurnReport) -> ChildTurn {
     let mut turn = ChildTurn::new(report.outcome, report.text);
     (turn.usage, turn.steps, turn.error) = (report.usage, report.steps, report.error);
     turn

@@ -16,7 +16,7 @@ use jaato_types::{Asset, Error, ErrorKind, PluginKind, PluginName, PluginScope};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 use crate::credentials::{CredentialAccess, PluginCredentials};
 use crate::plugin::PluginServices;
 use crate::scrub::SecretScrubber;
@@ -55,7 +55,7 @@ impl HostServices {
 
     /// Returns a plugin's settings as the plugin sees them, or those of a name in `[providers]` if
     /// it is given. Returns `None` if they are unusable.
-    pub fn settings_of(
+    pub fn plugin_settings(
         &self,
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
@@ -68,19 +68,19 @@ impl HostServices {
     ///
     /// # Errors
     /// If its settings are invalid.
-    pub fn access_of(
+    pub fn credential_access(
         &self,
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
         edition: u64,
     ) -> Result<CredentialAccess, Error> {
-        Ok(self.prepare_edition(entry, provider, edition)?.credentials.access())
+        Ok(self.prepare_edition(entry, provider, edition)?.credentials.list_access())
     }
 
     /// Returns the vendor of a provider's models (the plugin's own, or one that it knows by name),
     /// and whether the vendor's own server is used. If the user names another server, its models
     /// are unknown.
-    pub fn vendor_of(
+    pub fn vendor_name(
         &self,
         entry: &PluginEntry,
         provider: Option<&Arc<str>>,
@@ -186,7 +186,7 @@ impl HostServices {
 }
 
 impl ServiceFactory for HostServices {
-    fn services(
+    fn services_for_call(
         &self,
         plugin: PluginInUse<'_>,
         site: &CallSite,
@@ -195,7 +195,7 @@ impl ServiceFactory for HostServices {
         let PluginInUse { entry, edition, registry } = plugin;
         let PreparedEdition { config, credentials, assets, grants } =
             &*self.prepare_edition(entry, site.provider.as_ref(), edition)?;
-        let call = Call::new(
+        let call = ServiceCall::new(
             Arc::clone(&self.shared),
             entry.candidate.manifest.name.clone(),
             Arc::clone(config),
@@ -203,14 +203,15 @@ impl ServiceFactory for HostServices {
             site.clone(),
             Arc::clone(tell),
         );
-        let call = call.with_credentials(Arc::clone(credentials)).granted_to(Arc::clone(grants));
+        let call =
+            call.with_credentials(Arc::clone(credentials)).with_grant_holder(Arc::clone(grants));
         let call = match own_tools(entry, registry, site) {
-            Some(own_tools) => call.kept_to(own_tools),
+            Some(own_tools) => call.with_own_tools(own_tools),
             None => call,
         };
         let is_host_wide = entry.candidate.manifest.scope == PluginScope::Host;
         let has_hooks = entry.description().is_some_and(|it| !it.hooks.is_empty());
-        let call = Call { is_host_wide, has_hooks, ..call };
+        let call = ServiceCall { is_host_wide, has_hooks, ..call };
         let is_environment = entry.candidate.manifest.kinds.contains(&PluginKind::Environment);
         let call = if is_environment { call.with_processes() } else { call };
         Ok(Arc::new(PluginServices(call)))
@@ -228,7 +229,7 @@ impl ServiceFactory for HostServices {
 
     fn follow_registry(&self, registry: &Registry) {
         let pass = &self.setup.config.tools_cli_pass;
-        self.shared.processes.withhold(&declared_secrets(registry), pass);
+        self.shared.processes.withhold_variables(&declared_secrets(registry), pass);
     }
 }
 

@@ -51,7 +51,7 @@ pub struct RunningHttpRequests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
 
 impl RunningHttpRequests {
     /// Reserves a slot. Dropping it releases the slot.
-    fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
+    fn acquire_permit(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
         let mut known = self.0.lock();
         let places =
             known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
@@ -81,7 +81,7 @@ pub fn answer_request(
     alive: Option<NetworkActivityCallback>,
 ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
     let asked = parse_request(frame);
-    let begun = requests.begin(plugin);
+    let begun = requests.acquire_permit(plugin);
     let (client, web, bodies, credentials) =
         (client.clone(), web.clone(), Arc::clone(bodies), Arc::clone(credentials));
     let commands = Arc::clone(commands);
@@ -96,7 +96,7 @@ pub fn answer_request(
         }
         if asked.insecure || asked.no_proxy {
             let text = "`insecure` and `no_proxy` need the purpose `web`";
-            return Err(bad_request(&text));
+            return Err(bad_request_error(&text));
         }
         let (variable, is_required) = (asked.credential.clone(), asked.credential_required);
         let run = |line: String, whose: String| {
@@ -148,8 +148,8 @@ fn stream_answer(
 
 /// Parses a request and its body, if the body came with it.
 fn parse_request(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
-    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
-    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
+    let parsed = Frame::parse(frame).map_err(|error| bad_request_error(&error))?;
+    let asked: HttpRequest = parsed.json().map_err(|error| bad_request_error(&error))?;
     Ok((asked, parsed.bytes.to_vec()))
 }
 
@@ -160,12 +160,12 @@ async fn send_with_grant(
     grant: Option<&CredentialGrant>,
 ) -> Result<Response, Error> {
     client.send(request).await.map_err(|error| {
-        let mut error = to_error(&error);
+        let mut error = http_to_plugin_error(&error);
         // The server chooses a redirect's target, so it may contain the secret.
         if let Some(scrubber) =
             grant.and_then(|grant| SecretScrubber::for_secret(grant.secret.reveal()))
         {
-            error.message = scrubber.clean(&error.message);
+            error.message = scrubber.mask_secrets(&error.message);
         }
         error
     })
@@ -180,15 +180,16 @@ fn build_request(
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
-        .ok_or_else(|| bad_request(&format!("`{}` is not a method", asked.method)))?;
-    let mut request = OutgoingRequest::new(method, &asked.url).map_err(|error| to_error(&error))?;
+        .ok_or_else(|| bad_request_error(&format!("`{}` is not a method", asked.method)))?;
+    let mut request =
+        OutgoingRequest::new(method, &asked.url).map_err(|error| http_to_plugin_error(&error))?;
     for (name, value) in &asked.headers {
-        let (name, value) = header(name, value)?;
+        let (name, value) = parse_header(name, value)?;
         request.headers.append(name, value);
     }
     match asked.body {
         Some(_) if !bytes.is_empty() => {
-            return Err(bad_request(&"the request names a body and also contains one"));
+            return Err(bad_request_error(&"the request names a body and also contains one"));
         }
         Some(number) => bodies.finish(number)?.send_with(&mut request),
         None => request.body = bytes.into(),
@@ -212,15 +213,15 @@ fn add_credential(
     for (name, value) in credentials.headers(&request.url) {
         request.headers.insert(name, value.clone());
     }
-    let grant = credentials.grant(variable, &request.url)?;
+    let grant = credentials.grant_secret(variable, &request.url)?;
     if let Some(grant) = &grant {
         add_key(request, grant, variable)?;
     }
     Ok(grant)
 }
 
-pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
-    let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
+pub(crate) fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+    let wrong = |what: &str| bad_request_error(&format!("the header `{name}` {what}"));
     let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
     if HOST_HEADERS.contains(&known.as_str()) {
         return Err(wrong("is set only by the host"));
@@ -272,7 +273,7 @@ fn response_head(
     let headers = response.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         let value = match scrubber {
-            Some(scrubber) => scrubber.clean(&value),
+            Some(scrubber) => scrubber.mask_secrets(&value),
             None => value.into_owned(),
         };
         Value::from(vec![name.as_str().to_owned(), value])
@@ -293,7 +294,7 @@ fn response_body_stream(
     let begin = (Some(held), scrubber, alive);
     stream::try_unfold(begin, |(held, mut scrubber, alive)| async move {
         let Some((mut response, place)) = held else { return Ok(None) };
-        match response.chunk().await.map_err(|error| to_error(&error))? {
+        match response.next_chunk().await.map_err(|error| http_to_plugin_error(&error))? {
             Some(chunk) => {
                 if let Some(alive) = &alive {
                     alive();
@@ -312,11 +313,11 @@ fn response_body_stream(
     })
 }
 
-pub(crate) fn bad_request(what: &dyn std::fmt::Display) -> Error {
+pub(crate) fn bad_request_error(what: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArguments, what.to_string())
 }
 
-pub(crate) fn to_error(error: &HttpError) -> Error {
+pub(crate) fn http_to_plugin_error(error: &HttpError) -> Error {
     let kind = match error.kind() {
         HttpErrorKind::BadUrl => ErrorKind::InvalidArguments,
         HttpErrorKind::BadProxy | HttpErrorKind::SetUp => ErrorKind::Configuration,
@@ -393,13 +394,13 @@ mod tests {
     fn running_requests_are_limited_per_plugin() {
         let (requests, plugin) = (RunningHttpRequests::default(), PluginName::from("tool-x"));
         let mut going_on: Vec<_> =
-            (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
-        let error = requests.begin(&plugin).unwrap_err();
+            (0..REQUESTS_MAX).map(|_| requests.acquire_permit(&plugin).unwrap()).collect();
+        let error = requests.acquire_permit(&plugin).unwrap_err();
         assert_eq!(error.kind, ErrorKind::LimitReached);
         assert_eq!(error.message, "the plugin already has 64 running requests");
-        assert!(requests.begin(&PluginName::from("tool-y")).is_ok());
+        assert!(requests.acquire_permit(&PluginName::from("tool-y")).is_ok());
         going_on.pop();
-        assert!(requests.begin(&plugin).is_ok());
+        assert!(requests.acquire_permit(&plugin).is_ok());
     }
 
     #[test]

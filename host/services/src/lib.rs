@@ -41,15 +41,13 @@ mod web;
 mod workspace_trust;
 mod wrong_type;
 
-pub use assets::{Assets, delta_of};
+pub use assets::{Assets, asset_progress_delta};
 pub use blobs::{BlobStore, SessionBlobs, StoredBlob};
 pub use credentials::{CredentialAccess, KeyInfo};
 pub use factory::HostServices;
 pub use key_commands::KeyCommands;
 pub use secret_place::SecretStorageKind;
 pub use sessions::{OpenSessions, SessionEntry, SessionMaker, TokenCountRequest};
-pub use settings::{
-    SettingProblem, given_entries, list_problems as problems_of_settings, named_plugin,
-};
+pub use settings::{SettingProblem, list_setting_problems, named_plugin, variable_entries};
 pub use shared::SharedServices;
 pub use stored_keys::KeyStore;

@@ -10,7 +10,7 @@ use jaato_types::{Error, PluginName};
 ///
 /// # Errors
 /// As [`service::answer`].
-pub fn answer(
+pub fn answer_objects_operation(
     objects: &CallObjects,
     plugin: &PluginName,
     own: Option<&[String]>,
@@ -40,6 +40,6 @@ fn add_result(
 ) -> Result<Vec<u8>, Error> {
     let result: ObjectsAdd = service::read_request(request)?;
     let named = result.tool.clone();
-    let tool = asker.tool(named.as_deref())?;
+    let tool = asker.target_tool(named.as_deref())?;
     service::write_frame(&objects.shared.add_result(source, tool, result)?)
 }

@@ -9,11 +9,11 @@ use jaato_instances::{CallServices, WeakLease};
 use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_types::{Delta, Error};
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 use crate::offered;
 
 /// The services of one plugin.
-pub struct PluginServices(pub Call);
+pub struct PluginServices(pub ServiceCall);
 
 impl EngineServices for PluginServices {
     fn call(
@@ -27,7 +27,7 @@ impl EngineServices for PluginServices {
 }
 
 impl CallServices for PluginServices {
-    fn notice(&self, text: String) {
+    fn show_notice(&self, text: String) {
         (self.0.tell)(Delta::notice(text));
     }
 
@@ -39,7 +39,7 @@ impl CallServices for PluginServices {
         self.0.shared.processes.variables()
     }
 
-    fn bind(&self, lease: WeakLease) {
+    fn bind_lease(&self, lease: WeakLease) {
         // It is set only once.
         let _ = self.0.asker.set(lease);
     }

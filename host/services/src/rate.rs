@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 /// The requests of one call or instance.
 #[derive(Debug, Default)]
-pub struct RequestRateLimit(Mutex<State>);
+pub struct RequestRateLimit(Mutex<RateWindow>);
 
 #[derive(Debug, Default)]
-struct State {
+struct RateWindow {
     taken: u32,
     /// The times of requests within the last minute.
     recent: VecDeque<Instant>,
@@ -19,7 +19,7 @@ struct State {
 
 impl RequestRateLimit {
     /// Counts one request. Returns false if the total of `max` is already reached.
-    pub fn take_of(&self, max: u32) -> bool {
+    pub fn take_of_total(&self, max: u32) -> bool {
         let mut state = self.0.lock();
         let has_room = state.taken < max;
         state.taken += u32::from(has_room);
@@ -47,7 +47,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rate_limit_allows_a_request_again_after_one_minute() {
         let rate = RequestRateLimit::default();
-        assert_eq!([rate.take_of(1), rate.take_of(1)], [true, false]);
+        assert_eq!([rate.take_of_total(1), rate.take_of_total(1)], [true, false]);
         assert_eq!([rate.take_in_minute(1), rate.take_in_minute(1)], [true, false]);
         tokio::time::advance(Duration::from_secs(59)).await;
         assert!(!rate.take_in_minute(1));

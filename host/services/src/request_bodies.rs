@@ -51,7 +51,7 @@ impl RequestBodies {
     /// # Errors
     /// `not_found` if this context has no body with this number, or the session has no such blob,
     /// `limit_reached`, or `io`.
-    pub async fn append(
+    pub async fn append_piece(
         self: Arc<Self>,
         number: Option<u64>,
         folder: &Path,
@@ -61,7 +61,7 @@ impl RequestBodies {
         let (place, mut body) = match number {
             Some(number) => self.take_item(number).map_err(|why| body_error(why, number))?,
             None => {
-                let place = self.reserve(HTTP_BODIES_MAX).ok_or_else(too_many)?;
+                let place = self.reserve_item(HTTP_BODIES_MAX).ok_or_else(too_many_bodies_error)?;
                 let file = spooled_tempfile_in(IN_MEMORY_MAX, folder);
                 (place, AssembledBody { file, bytes: 0 })
             }
@@ -99,7 +99,7 @@ impl AssembledBody {
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.add_bytes(bytes.len() as u64)?;
-        self.file.write_all(bytes).map_err(|error| not_written(&error))
+        self.file.write_all(bytes).map_err(|error| body_write_error(&error))
     }
 
     fn write_blob(&mut self, part: &AppendedBlob) -> Result<(), Error> {
@@ -107,19 +107,19 @@ impl AssembledBody {
         if !part.base64 {
             self.add_bytes(kept.bytes)?;
             let copied = std::io::copy(&mut blob.take(kept.bytes), &mut self.file);
-            return copied.map(|_| ()).map_err(|error| not_written(&error));
+            return copied.map(|_| ()).map_err(|error| body_write_error(&error));
         }
         self.add_bytes(kept.bytes.div_ceil(3) * 4)?;
         let mut piece = Vec::new();
         loop {
             piece.clear();
             let read = (&mut blob).take(ENCODED_AT_ONCE).read_to_end(&mut piece);
-            read.map_err(|error| not_written(&error))?;
+            read.map_err(|error| body_write_error(&error))?;
             if piece.is_empty() {
                 return Ok(());
             }
             let text = STANDARD.encode(&piece);
-            self.file.write_all(text.as_bytes()).map_err(|error| not_written(&error))?;
+            self.file.write_all(text.as_bytes()).map_err(|error| body_write_error(&error))?;
         }
     }
 
@@ -133,7 +133,7 @@ impl AssembledBody {
     }
 }
 
-fn not_written(error: &std::io::Error) -> Error {
+fn body_write_error(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot assemble the request body: {error}"))
 }
 
@@ -152,7 +152,7 @@ fn body_error(why: UnfinishedItemError, number: u64) -> Error {
     }
 }
 
-fn too_many() -> Error {
+fn too_many_bodies_error() -> Error {
     let text = format!("the call has already begun {HTTP_BODIES_MAX} bodies");
     Error::new(ErrorKind::LimitReached, text).with_hint("send one of them first")
 }
@@ -168,7 +168,7 @@ mod tests {
     use crate::blobs::BlobStore;
 
     /// Returns a session with one blob of these bytes, and the blob's id.
-    fn session(bytes: &[u8]) -> (TempDir, Arc<SessionBlobs>, String) {
+    fn session_with_blob(bytes: &[u8]) -> (TempDir, Arc<SessionBlobs>, String) {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path())));
         let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();
@@ -186,12 +186,12 @@ mod tests {
 
     #[tokio::test]
     async fn body_bytes_and_blobs_are_sent_in_the_order_they_were_appended() {
-        let (folder, blobs, id) = session(b"any moon");
+        let (folder, blobs, id) = session_with_blob(b"any moon");
         let bodies: Arc<RequestBodies> = Arc::default();
         let part =
             |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
-            Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
+            Arc::clone(&bodies).append_piece(number, folder.path(), bytes.to_vec(), blob)
         };
         assert_eq!(append(None, b"<", None).await, Ok((1, 1)));
         assert_eq!(append(Some(1), b"", part(false)).await, Ok((1, 9)));
@@ -213,12 +213,12 @@ mod tests {
     #[tokio::test]
     async fn large_body_is_kept_in_an_unnamed_file_and_limited() {
         let large = vec![7; 100 * 1024 * 1024];
-        let (folder, blobs, id) = session(&large);
+        let (folder, blobs, id) = session_with_blob(&large);
         let bodies: Arc<RequestBodies> = Arc::default();
         let part =
             |base64| Some(AppendedBlob { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
         let append = |number, bytes: &[u8], blob| {
-            Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
+            Arc::clone(&bodies).append_piece(number, folder.path(), bytes.to_vec(), blob)
         };
         let (number, bytes) = append(None, b"", part(true)).await.unwrap();
         assert_eq!(bytes, large.len().div_ceil(3) as u64 * 4);

@@ -42,11 +42,11 @@ impl SecretScrubber {
     /// Removes the secret from a whole text in any spelling: in upper or lower case,
     /// percent-encoded, or with JSON or HTML escapes. Also removes a prefix of at least half the
     /// secret, because texts get truncated.
-    pub fn clean(&self, text: &str) -> String {
+    pub fn mask_secrets(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let (found, spelled) = self.spelled_in(rest);
+            let (found, spelled) = self.matching_prefix(rest);
             if 2 * found >= self.secret.len() {
                 shown.push_str(&String::from_utf8_lossy(MASK));
                 rest = &rest[spelled..];
@@ -59,7 +59,7 @@ impl SecretScrubber {
     }
 
     /// Returns how many bytes of the secret a text begins with, and how many bytes spell them.
-    fn spelled_in(&self, text: &str) -> (usize, usize) {
+    fn matching_prefix(&self, text: &str) -> (usize, usize) {
         let mut spelled = 0;
         for (found, byte) in self.secret.iter().enumerate() {
             match spelling_length(*byte, &text.as_bytes()[spelled..]) {
@@ -177,7 +177,7 @@ mod tests {
         }
         // In a complete text, most of the secret is as bad as all of it.
         let cleaned = "key sk-****************, not ********x nor sk-";
-        assert_eq!(SecretScrubber::for_secret(SECRET).unwrap().clean(&text), cleaned);
+        assert_eq!(SecretScrubber::for_secret(SECRET).unwrap().mask_secrets(&text), cleaned);
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             encoded,
             entities,
         ] {
-            let cleaned = scrubber.clean(&format!("é {spelled}, {spelled}"));
+            let cleaned = scrubber.mask_secrets(&format!("é {spelled}, {spelled}"));
             assert_eq!(cleaned, "é ********, ********", "{spelled}");
         }
     }
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn half_a_secret_is_taken_out_and_less_is_not() {
         let scrubber = SecretScrubber::for_secret(SECRET).unwrap();
-        assert_eq!(scrubber.clean(&format!("{}…", &SECRET[..8])), "********…");
-        assert_eq!(scrubber.clean(&SECRET[..7]), SECRET[..7]);
+        assert_eq!(scrubber.mask_secrets(&format!("{}…", &SECRET[..8])), "********…");
+        assert_eq!(scrubber.mask_secrets(&SECRET[..7]), SECRET[..7]);
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         for text in
             ["%", "%7", "\\u00", "&#;", "&#xzz;", "%73k%", "\\", "50 % off", "漢字 &#99999;"]
         {
-            assert_eq!(scrubber.clean(text), text);
+            assert_eq!(scrubber.mask_secrets(text), text);
         }
     }
 

@@ -85,12 +85,12 @@ impl SecretLocation {
     }
 
     /// Stores the secret and replaces an existing one.
-    pub(crate) async fn store(
+    pub(crate) async fn store_secret(
         &self,
         commands: &KeyCommands,
         secret: &[u8],
     ) -> Result<SecretStorageKind, PlaceError> {
-        let form = match self.kept_by_tool(commands, secret).await {
+        let form = match self.store_in_tool(commands, secret).await {
             true => SecretStorageKind::Tool,
             false => SecretStorageKind::File,
         };
@@ -117,7 +117,7 @@ impl SecretLocation {
     }
 
     /// Removes the secret. Returns false if there was none.
-    pub(crate) async fn remove(&self, commands: &KeyCommands) -> std::io::Result<bool> {
+    pub(crate) async fn remove_secret(&self, commands: &KeyCommands) -> std::io::Result<bool> {
         let mut was_there = false;
         for form in [SecretStorageKind::File, SecretStorageKind::Tool] {
             match fs::remove_file(self.path(form)) {
@@ -134,7 +134,7 @@ impl SecretLocation {
 
     /// Stores a text in the tool and checks that the tool has it. A machine without a desktop often
     /// has the program but not its service, and the tool truncates long texts.
-    async fn kept_by_tool(&self, commands: &KeyCommands, secret: &[u8]) -> bool {
+    async fn store_in_tool(&self, commands: &KeyCommands, secret: &[u8]) -> bool {
         let is_text =
             std::str::from_utf8(secret).is_ok_and(|text| !text.contains(char::is_control));
         if !is_text || secret.is_empty() {
@@ -200,7 +200,7 @@ impl SecretLocation {
 }
 
 /// Counts the secrets in a folder other than this one.
-pub(crate) fn count_beside(folder: &Path, stem: &str) -> usize {
+pub(crate) fn count_stored_secrets(folder: &Path, stem: &str) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let endings = [FILE_ENDING, TOOL];
     let mut stems: Vec<_> = entries

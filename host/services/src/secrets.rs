@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use crate::blobs::run_blocking;
 use crate::key_commands::KeyCommands;
 use crate::scrub::SecretScrubber;
-use crate::secret_place::{FoundSecret, SecretLocation, SecretStorageKind, count_beside};
+use crate::secret_place::{FoundSecret, SecretLocation, SecretStorageKind, count_stored_secrets};
 
 /// Longest wait for another process that changes the same plugin's secrets, because it may be
 /// asking the user.
@@ -37,7 +37,7 @@ pub struct PluginSecrets {
 impl PluginSecrets {
     /// Uses the user's data folder. Creates no folder.
     pub fn new(folders: &UserFolders, commands: Arc<KeyCommands>) -> Self {
-        let folder = folders.plugin_secrets().ok();
+        let folder = folders.plugin_secrets_folder().ok();
         Self { folder, commands, passed: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
 
@@ -91,15 +91,15 @@ impl PluginSecrets {
         let _turn = self.turn.lock().await;
         let look = place.clone();
         let _lock = run_blocking(move || {
-            let lock = lock(&look)?;
-            if count_beside(&look.folder, &look.stem) >= SECRETS_MAX {
+            let lock = lock_secret(&look)?;
+            if count_stored_secrets(&look.folder, &look.stem) >= SECRETS_MAX {
                 let text = format!("a plugin has at most {SECRETS_MAX} secrets");
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             Ok(lock)
         })
         .await?;
-        let stored = place.store(&self.commands, &value).await;
+        let stored = place.store_secret(&self.commands, &value).await;
         stored.map_err(|error| secret_error("kept", &error.to_string()))
     }
 
@@ -111,8 +111,8 @@ impl PluginSecrets {
         let place = self.secret_location(plugin, name)?;
         let _turn = self.turn.lock().await;
         let look = place.clone();
-        let _lock = run_blocking(move || lock(&look)).await?;
-        let removed = place.remove(&self.commands).await;
+        let _lock = run_blocking(move || lock_secret(&look)).await?;
+        let removed = place.remove_secret(&self.commands).await;
         removed.map_err(|error| secret_error("taken away", &error.to_string()))
     }
 
@@ -120,12 +120,12 @@ impl PluginSecrets {
     pub fn without_secrets(&self, plugin: &str, text: String) -> String {
         let passed = self.passed.lock();
         let Some(scrubbers) = passed.get(plugin) else { return text };
-        scrubbers.values().fold(text, |text, scrubber| scrubber.clean(&text))
+        scrubbers.values().fold(text, |text, scrubber| scrubber.mask_secrets(&text))
     }
 
     /// Removes the secrets passed to all plugins from a text.
     pub fn without_any_secret(&self, text: String) -> String {
-        self.scrubbers().iter().fold(text, |text, scrubber| scrubber.clean(&text))
+        self.scrubbers().iter().fold(text, |text, scrubber| scrubber.mask_secrets(&text))
     }
 
     /// Returns scrubbers for the secrets passed to all plugins.
@@ -168,7 +168,7 @@ impl PluginSecrets {
 }
 
 /// Prevents other processes from changing the same plugin's secrets. Blocks.
-fn lock(place: &SecretLocation) -> Result<std::fs::File, Error> {
+fn lock_secret(place: &SecretLocation) -> Result<std::fs::File, Error> {
     let held = jaato_places::lock_own_file(&place.folder.join("lock"), LOCK_WAIT);
     let held = held.map_err(|error| secret_error("used", &error.to_string()))?;
     held.ok_or_else(|| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::future::BoxFuture;
 use jaato_registry::INSTRUCTIONS_BYTES_MAX;
 use jaato_session::{
-    AnsweringModel, DeadlineHold, EventSink, LentSessionState, Session, SessionHandle,
+    AnsweringModel, DeadlineHold, EventSink, Session, SessionHandle, SharedSessionState,
 };
 use jaato_types::child::{CHILD_DEPTH_MAX, CHILDREN_MAX, ChildOpen};
 use jaato_types::count::TokenCountInput;
@@ -24,13 +24,13 @@ pub trait SessionMaker: Send + Sync {
     ///
     /// # Errors
     /// `configuration` if the name matches no model, or the provider cannot be used.
-    fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
+    fn answering_model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error>;
 
     /// Asks a model's provider to count tokens, on behalf of a session.
     ///
     /// # Errors
-    /// As [`SessionMaker::model`].
-    fn count(
+    /// As [`SessionMaker::answering_model`].
+    fn token_count_request(
         &self,
         model: &str,
         asked: &TokenCountInput,
@@ -45,7 +45,7 @@ pub trait SessionMaker: Send + Sync {
     fn open(
         &self,
         opener: &SessionId,
-        lent: LentSessionState,
+        lent: SharedSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error>;
@@ -118,35 +118,39 @@ impl OpenSessions {
     /// Prepares a model for a request of a session.
     ///
     /// # Errors
-    /// As [`SessionMaker::model`].
-    pub fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
-        self.maker()?.model(name, session)
+    /// As [`SessionMaker::answering_model`].
+    pub fn answering_model(
+        &self,
+        name: &str,
+        session: &SessionId,
+    ) -> Result<AnsweringModel, Error> {
+        self.session_maker()?.answering_model(name, session)
     }
 
     /// Asks a model's provider to count tokens.
     ///
     /// # Errors
-    /// As [`SessionMaker::count`].
-    pub fn count(
+    /// As [`SessionMaker::token_count_request`].
+    pub fn token_count_request(
         &self,
         model: &str,
         asked: &TokenCountInput,
         session: &SessionId,
     ) -> Result<TokenCountRequest, Error> {
-        self.maker()?.count(model, asked, session)
+        self.session_maker()?.token_count_request(model, asked, session)
     }
 
-    fn maker(&self) -> Result<&dyn SessionMaker, Error> {
+    fn session_maker(&self) -> Result<&dyn SessionMaker, Error> {
         let none = || Error::new(ErrorKind::Unavailable, "this host does not create sessions");
         self.maker.get().map(Box::as_ref).ok_or_else(none)
     }
 
     /// Registers a session that begins.
-    pub fn register(&self, id: &SessionId, entered: SessionEntry) {
+    pub fn register_session(&self, id: &SessionId, entered: SessionEntry) {
         let mut live = self.live.lock();
         for (plugin, text) in self.early.lock().remove(id).unwrap_or_default() {
             // The session has just begun, so this cannot fail.
-            let _ = entered.handle.instruct(&plugin, &text);
+            let _ = entered.handle.set_instructions(&plugin, &text);
         }
         let opener = entered.opener.as_ref().and_then(|opener| live.get(opener));
         let (depth, family) = match opener {
@@ -185,7 +189,7 @@ impl OpenSessions {
     }
 
     /// Returns the displayed name of a session that another one opened.
-    pub fn agent_of(&self, id: &SessionId) -> Option<String> {
+    pub fn agent_name(&self, id: &SessionId) -> Option<String> {
         self.live.lock().get(id)?.entered.agent.clone()
     }
 
@@ -201,7 +205,7 @@ impl OpenSessions {
         hold: &DeadlineHold,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
-        let lent = self.find(opener)?.lend(hold)?;
+        let lent = self.find(opener)?.share_state(hold)?;
         let (depth, children) = {
             let live = self.live.lock();
             let opener = live.get(opener);
@@ -218,7 +222,7 @@ impl OpenSessions {
             let text = "a child's name is 1 to 64 of a-z, A-Z, 0-9, `-`, `_`";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        self.maker()?.open(opener, lent, asked, follower)
+        self.session_maker()?.open(opener, lent, asked, follower)
     }
 
     /// Sets the tools of a plugin instance, and passes its instructions to the models of the
@@ -233,7 +237,7 @@ impl OpenSessions {
         mut set: ToolsSet,
     ) -> Result<ToolsSetAnswer, Error> {
         let instructions = set.instructions.take();
-        let answer = self.maker()?.set_tools(plugin, owner, set)?;
+        let answer = self.session_maker()?.set_tools(plugin, owner, set)?;
         let Some(text) = instructions.filter(|text| !text.trim().is_empty()) else {
             return Ok(answer);
         };
@@ -253,26 +257,26 @@ impl OpenSessions {
         let all = live.iter().filter(|(id, _)| owner.is_none_or(|owner| owner == *id));
         for (_, live) in all {
             // A finished session needs no instructions.
-            let _ = live.entered.handle.instruct(plugin, &text);
+            let _ = live.entered.handle.set_instructions(plugin, &text);
         }
         Ok(answer)
     }
 
     /// Shows each session with a model its own news.
-    pub fn show_news(&self, news: impl Fn(&SessionId) -> Vec<String>) {
+    pub fn update_news(&self, news: impl Fn(&SessionId) -> Vec<String>) {
         let live = self.live.lock();
         let all = live.iter().map(|(id, live)| (id.clone(), live.entered.handle.clone()));
         let all: Vec<(SessionId, SessionHandle)> = all.collect();
         drop(live);
         for (id, handle) in all.into_iter().filter(|(_, handle)| handle.has_model()) {
             // A finished session needs no news.
-            news(&id).into_iter().for_each(|line| _ = handle.notice(line));
+            news(&id).into_iter().for_each(|line| _ = handle.show_notice(line));
         }
     }
 
     /// Cleans up a finished session.
     pub async fn close(&self, id: &SessionId) {
-        let Ok(maker) = self.maker() else { return };
+        let Ok(maker) = self.session_maker() else { return };
         maker.close(id.clone()).await;
     }
 

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Value {
+    fn paths_schema() -> Value {
         json!({ "properties": {
             "root": { "type": "string", PATH: "file" },
             "paths": { "type": "array", PATH: "file" },
@@ -91,30 +91,33 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(values: Value, expected: Value) {
+    fn check_paths(values: Value, expected: Value) {
         let Value::Object(mut values) = values else { panic!("no object") };
         let base = |_: &str| Some(PathBuf::from("/base"));
-        resolve_paths(&mut values, &schema(), Some(Path::new("/home/u")), base).unwrap();
+        resolve_paths(&mut values, &paths_schema(), Some(Path::new("/home/u")), base).unwrap();
         assert_eq!(Value::Object(values), expected);
     }
 
     #[test]
     fn paths_are_completed_and_nothing_else_is() {
-        check(json!({ "root": "sub" }), json!({ "root": "/base/sub" }));
-        check(json!({ "root": "~/x" }), json!({ "root": "/home/u/x" }));
-        check(json!({ "root": "~" }), json!({ "root": "/home/u" }));
-        check(json!({ "root": "/a", "name": "~/x" }), json!({ "root": "/a", "name": "~/x" }));
-        check(json!({ "root": "" }), json!({ "root": "" }));
-        check(json!({ "root": null }), json!({ "root": null }));
-        check(json!({ "paths": ["b", "~/c", 7] }), json!({ "paths": ["/base/b", "/home/u/c", 7] }));
+        check_paths(json!({ "root": "sub" }), json!({ "root": "/base/sub" }));
+        check_paths(json!({ "root": "~/x" }), json!({ "root": "/home/u/x" }));
+        check_paths(json!({ "root": "~" }), json!({ "root": "/home/u" }));
+        check_paths(json!({ "root": "/a", "name": "~/x" }), json!({ "root": "/a", "name": "~/x" }));
+        check_paths(json!({ "root": "" }), json!({ "root": "" }));
+        check_paths(json!({ "root": null }), json!({ "root": null }));
+        check_paths(
+            json!({ "paths": ["b", "~/c", 7] }),
+            json!({ "paths": ["/base/b", "/home/u/c", 7] }),
+        );
         let mounts = json!({ "mounts": ["~/data:/data:ro", "../lib:/lib"] });
-        check(mounts, json!({ "mounts": ["/home/u/data:/data:ro", "../lib:/lib"] }));
+        check_paths(mounts, json!({ "mounts": ["/home/u/data:/data:ro", "../lib:/lib"] }));
     }
 
     #[test]
     fn home_path_without_a_known_home_is_an_error() {
         let mut values = Map::from_iter([("root".to_owned(), json!("~/x"))]);
-        let error = resolve_paths(&mut values, &schema(), None, |_| None).unwrap_err();
+        let error = resolve_paths(&mut values, &paths_schema(), None, |_| None).unwrap_err();
         assert_eq!(error.message, "`root` is `~/x`, but the user's home folder is unknown");
     }
 

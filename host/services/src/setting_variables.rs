@@ -26,18 +26,18 @@ pub(crate) struct VariableSetting {
 ///
 /// # Errors
 /// `configuration` if a text is not a valid value of the setting.
-pub(crate) fn given_settings(
+pub(crate) fn variable_settings(
     schema: &Value,
     config: &Config,
     variables: &EnvironmentVariables,
-    workspace_may: impl Fn(&str) -> bool,
+    is_allowed_in_workspace: impl Fn(&str) -> bool,
 ) -> Result<Vec<VariableSetting>, Error> {
     let mut settings = Vec::new();
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
         let names = property[VARIABLES].as_array().into_iter().flatten();
         let given = |name: &Value| find_set_variable(name.as_str()?, config, variables);
         let mut found = names.filter_map(given);
-        if let Some(given) = found.find(|given| given.is_own || workspace_may(key)) {
+        if let Some(given) = found.find(|given| given.is_own || is_allowed_in_workspace(key)) {
             let value = given.parse_value(property)?;
             settings.push(VariableSetting { key: key.clone(), value, origin: given.origin });
         }
@@ -46,7 +46,7 @@ pub(crate) fn given_settings(
 }
 
 /// Reads a variable as the text of a setting.
-pub(crate) fn given_text(
+pub(crate) fn variable_text(
     key: &str,
     name: &str,
     config: &Config,
@@ -124,7 +124,7 @@ impl SetVariable {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{ConfigSources, Overrides, UserFolders, load};
+    use jaato_config::{ConfigSources, Overrides, UserFolders, load_config};
     use serde_json::{Map, json};
 
     use super::*;
@@ -136,7 +136,7 @@ mod tests {
         let file = folder.path().join("named.env");
         std::fs::write(&file, env_file).unwrap();
         let variables: EnvironmentVariables = variables.iter().copied().collect();
-        let config = load(ConfigSources {
+        let config = load_config(ConfigSources {
             folders: &folders,
             config_file: None,
             env_file: Some(&file),
@@ -153,7 +153,7 @@ mod tests {
             "name": { "type": "string" },
         } });
         let mut values = Map::from_iter([("phase".to_owned(), json!("new"))]);
-        for given in given_settings(&schema, &config, &variables, |_| false)? {
+        for given in variable_settings(&schema, &config, &variables, |_| false)? {
             values.insert(given.key, given.value);
         }
         Ok(Value::Object(values))

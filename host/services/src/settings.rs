@@ -5,7 +5,7 @@ use jaato_catalog::Setup;
 use jaato_config::{Config, ConfigEntry, EnvironmentVariables, PluginSettings, ValueOrigin};
 use jaato_loader::PlaceKind;
 use jaato_registry::{
-    PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, nearest,
+    PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, nearest_name,
 };
 use jaato_types::{Description, Error, ErrorKind, PluginName, ProviderPreset};
 use jsonschema::ValidationError;
@@ -41,7 +41,7 @@ pub fn settings_of_plugin(
     let settings = settings.as_ref();
     let preset = section.preset(config, description);
     let (specs, variables) = (&description.credentials, &setup.variables);
-    let given = given_by_variables(entry, section, description, config, variables)?;
+    let given = settings_from_variables_of(entry, section, description, config, variables)?;
     let sources = SettingSources { settings, preset, given: &given };
     let mut values = checked_settings(plugin, section, description, &sources)?;
     complete_paths(&mut values, section, description, setup, &sources)?;
@@ -51,7 +51,7 @@ pub fn settings_of_plugin(
     let found = CredentialSources { section, settings, preset, config, variables, stored };
     let mut credentials = PluginCredentials::from_sources(plugin, specs, &found)?;
     if matches!(trust, PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot) {
-        credentials.withhold();
+        credentials.withhold_keys();
     }
     if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
         // A variable overrides the files, and the plugin does not have to know the variable.
@@ -94,10 +94,11 @@ fn allowed_settings(
     if entry.candidate.place == PlaceKind::Workspace.name() {
         return Some((settings, Vec::new()));
     }
-    let is_hosts = |key: &str| is_of_host(section, description, key) && !OWN_KEYS.contains(&key);
+    let is_hosts =
+        |key: &str| is_host_setting(section, description, key) && !OWN_KEYS.contains(&key);
     let dropped = settings.retain_workspace_values(|key| {
         // The credentials decide about these keys and their owner.
-        is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
+        is_hosts(key) || is_allowed_in_workspace(description.config_schema.as_ref(), key)
     });
     let told = dropped.into_iter().map(|(key, place)| {
         format!(
@@ -109,19 +110,19 @@ fn allowed_settings(
 }
 
 /// Returns true if a key belongs to the host, so that the plugin does not see it.
-fn is_of_host(section: &SettingsSection, description: &Description, key: &str) -> bool {
+fn is_host_setting(section: &SettingsSection, description: &Description, key: &str) -> bool {
     let names_plugin = matches!(section, SettingsSection::Provider(_)) && key == PLUGIN;
     names_plugin || (!description.credentials.is_empty() && HOST_KEYS.contains(&key))
 }
 
 /// Returns true if a plugin's schema allows a workspace to set this key.
-pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
+pub fn is_allowed_in_workspace(schema: Option<&Value>, key: &str) -> bool {
     let property = schema.and_then(|schema| schema.get("properties")?.get(key));
     property.is_some_and(|property| property.get(WORKSPACE_MAY) == Some(&Value::Bool(true)))
 }
 
 /// Reads plugin settings from variables, for a trusted plugin under its own name.
-fn given_by_variables(
+fn settings_from_variables_of(
     entry: &PluginEntry,
     section: &SettingsSection,
     description: &Description,
@@ -134,8 +135,8 @@ fn given_by_variables(
     let schema = schema.filter(|_| entry.candidate.trust.is_trusted() && is_plugins);
     let Some(schema) = schema else { return Ok(Vec::new()) };
     let is_workspaces = entry.candidate.place == PlaceKind::Workspace.name();
-    let may = |key: &str| is_workspaces || workspace_may(Some(schema), key);
-    setting_variables::given_settings(schema, config, variables, may)
+    let may = |key: &str| is_workspaces || is_allowed_in_workspace(Some(schema), key);
+    setting_variables::variable_settings(schema, config, variables, may)
         .map_err(|error| Error { message: format!("`{section}`: {}", error.message), ..error })
 }
 
@@ -160,7 +161,9 @@ impl SettingSources<'_> {
         match self.origin(pointer) {
             Some(origin) => origin.to_string(),
             None => match (self.settings, self.preset, self.given.first()) {
-                (Some(settings), _, _) if !settings.values().is_empty() => first_place(settings),
+                (Some(settings), _, _) if !settings.values().is_empty() => {
+                    first_origin_text(settings)
+                }
                 (_, Some(preset), _) => {
                     format!("the preset `{}` of plugin `{plugin}`", preset.name)
                 }
@@ -187,7 +190,7 @@ fn checked_settings(
     values.extend(of_files.map(|(name, value)| (name.clone(), value.clone())));
     values.extend(given.iter().map(|given| (given.key.clone(), given.value.clone())));
     let is_given = !values.is_empty();
-    values.retain(|name, _| !is_of_host(section, description, name));
+    values.retain(|name, _| !is_host_setting(section, description, name));
     // The plugin has no settings, or all of them belong to the host.
     if values.is_empty() && (is_given || settings.is_none()) {
         return Ok(Value::Object(values));
@@ -238,7 +241,7 @@ fn unknown_key<'a>(error: &'a ValidationError<'_>) -> Option<&'a str> {
 fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
     let known = schema["properties"].as_object();
     let names = || known.into_iter().flat_map(|known| known.keys().map(String::as_str));
-    let hint = match nearest(key, names()) {
+    let hint = match nearest_name(key, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known here: `{}`", names().collect::<Vec<_>>().join("`, `")),
     };
@@ -246,7 +249,7 @@ fn with_known_keys(error: Error, key: &str, schema: &Value) -> Error {
 }
 
 /// Reads the base URL from a variable. The host uses it, and the plugin sees it.
-fn given_base_url(
+fn variable_base_url(
     entry: &PluginEntry,
     description: &Description,
     config: &Config,
@@ -254,12 +257,12 @@ fn given_base_url(
 ) -> Option<VariableSetting> {
     let credential = description.credentials.first();
     let name = &credential.filter(|_| entry.candidate.trust.is_trusted())?.base_url_variable;
-    setting_variables::given_text(BASE_URL, name, config, variables)
+    setting_variables::variable_text(BASE_URL, name, config, variables)
 }
 
 /// Lists the plugin settings from variables for display, which `jaato config show` adds to those
-/// from files. [`list_problems`] reports those that cannot be parsed.
-pub fn given_entries(
+/// from files. [`list_setting_problems`] reports those that cannot be parsed.
+pub fn variable_entries(
     registry: &Registry,
     config: &Config,
     variables: &EnvironmentVariables,
@@ -269,9 +272,9 @@ pub fn given_entries(
         let name = &entry.candidate.manifest.name;
         let section = SettingsSection::Plugin(name.clone());
         let given = entry.description().map(|description| {
-            let given = given_by_variables(entry, &section, description, config, variables);
+            let given = settings_from_variables_of(entry, &section, description, config, variables);
             let mut given = given.unwrap_or_default();
-            given.extend(given_base_url(entry, description, config, variables));
+            given.extend(variable_base_url(entry, description, config, variables));
             given
         });
         let shown = move |it: VariableSetting| {
@@ -296,14 +299,14 @@ impl SettingProblem {
         Self { text, breaks_plugin: false }
     }
 
-    fn error(error: &Error) -> Self {
+    fn from_error(error: &Error) -> Self {
         Self { text: error.to_string(), breaks_plugin: true }
     }
 }
 
 /// Lists the problems with all plugins' settings: unknown plugin names, and values that a schema
 /// rejects.
-pub fn list_problems(
+pub fn list_setting_problems(
     registry: &Registry,
     config: &Config,
     variables: &EnvironmentVariables,
@@ -314,14 +317,14 @@ pub fn list_problems(
         let section = SettingsSection::Provider(name.as_str().into());
         match named_plugin(registry, config, name) {
             Ok(entry) => problems.extend(section_problems(entry, &section, config, variables)),
-            Err(error) => problems.push(SettingProblem::error(&error)),
+            Err(error) => problems.push(SettingProblem::from_error(&error)),
         }
     }
     for (name, settings) in &config.plugin_settings {
         let Some(entry) = registry.plugin(name) else {
-            let near = nearest(name, plugin_names(registry))
+            let near = nearest_name(name, plugin_names(registry))
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
-            let place = first_place(settings);
+            let place = first_origin_text(settings);
             let near = near.unwrap_or_default();
             let text = format!("unknown plugin `{name}` ({place}){near}");
             problems.push(SettingProblem::from_note(text));
@@ -350,12 +353,12 @@ fn variable_setting_problem(
     variables: &EnvironmentVariables,
 ) -> Option<SettingProblem> {
     let description = entry.description()?;
-    let given = given_by_variables(entry, section, description, config, variables);
+    let given = settings_from_variables_of(entry, section, description, config, variables);
     let checked = given.and_then(|given| {
         let sources = SettingSources { settings: None, preset: None, given: &given };
         checked_settings(&entry.candidate.manifest.name, section, description, &sources)
     });
-    checked.err().map(|error| SettingProblem::error(&error))
+    checked.err().map(|error| SettingProblem::from_error(&error))
 }
 
 /// Lists the problems with the settings of one section.
@@ -375,7 +378,7 @@ fn section_problems(
     let preset = section.preset(config, description);
     let settings = Some(&settings);
     let found = CredentialSources { section, settings, preset, config, variables, stored: None };
-    let checked = given_by_variables(entry, section, description, config, variables)
+    let checked = settings_from_variables_of(entry, section, description, config, variables)
         .and_then(|given| {
             checked_settings(
                 name,
@@ -385,7 +388,7 @@ fn section_problems(
             )
         })
         .and_then(|_| PluginCredentials::from_sources(name, specs, &found).map(drop));
-    told.extend(checked.err().map(|error| SettingProblem::error(&error)));
+    told.extend(checked.err().map(|error| SettingProblem::from_error(&error)));
     told
 }
 
@@ -416,7 +419,7 @@ pub fn named_plugin<'a>(
         entry.candidate.manifest.kinds.contains(&jaato_types::PluginKind::Provider)
     };
     by(wanted).or_else(|| by(&dashed)).filter(is_provider).ok_or_else(|| {
-        let place = settings.map(first_place).unwrap_or_default();
+        let place = settings.map(first_origin_text).unwrap_or_default();
         let text = match given {
             None => format!("`[providers.{name}]` does not name its plugin ({place})"),
             Some(_) => format!("`[providers.{name}]` does not name a provider plugin ({place})"),
@@ -439,7 +442,7 @@ fn unknown_plugin_names(registry: &Registry, config: &Config) -> Vec<String> {
             let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
             let near = plugin_names(registry)
                 .find(is_short)
-                .or_else(|| nearest(name, plugin_names(registry)))?;
+                .or_else(|| nearest_name(name, plugin_names(registry)))?;
             Some(format!(
                 "unknown plugin `{name}` in `[plugins] {list}`\nhint: did you mean `{near}`?"
             ))
@@ -451,7 +454,7 @@ fn plugin_names(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str())
 }
 
-fn first_place(settings: &PluginSettings) -> String {
+fn first_origin_text(settings: &PluginSettings) -> String {
     let first = settings.values().keys().next();
     let origin = first.and_then(|key| settings.origin(&format!("/{key}")));
     origin.map_or_else(|| "the configuration".to_owned(), ToString::to_string)
@@ -459,19 +462,19 @@ fn first_place(settings: &PluginSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{ConfigSources, Overrides, UserFolders, load};
+    use jaato_config::{ConfigSources, Overrides, UserFolders, load_config};
     use jaato_registry::RegistryRules;
     use jaato_types::Manifest;
     use serde_json::json;
 
     use super::*;
 
-    fn problems_of(config: &str, schema: Option<Value>) -> Vec<String> {
+    fn list_problem_texts(config: &str, schema: Option<Value>) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let folders = UserFolders::under_root(folder.path());
-        std::fs::create_dir_all(folders.config().unwrap()).unwrap();
+        std::fs::create_dir_all(folders.config_folder().unwrap()).unwrap();
         std::fs::write(folders.config_file().unwrap(), config).unwrap();
-        let config = load(ConfigSources {
+        let config = load_config(ConfigSources {
             folders: &folders,
             config_file: None,
             env_file: None,
@@ -494,13 +497,13 @@ mod tests {
         let root = folder.path().display().to_string();
         let registry = Registry::build([candidate], &RegistryRules::default());
         let variables = EnvironmentVariables::default();
-        list_problems(&registry, &config, &variables)
+        list_setting_problems(&registry, &config, &variables)
             .iter()
             .map(|problem| problem.text.replace(&root, ""))
             .collect()
     }
 
-    fn schema() -> Option<Value> {
+    fn test_schema() -> Option<Value> {
         Some(serde_json::json!({
             "type": "object",
             "properties": { "phase": { "type": "integer" } },
@@ -510,33 +513,34 @@ mod tests {
 
     #[test]
     fn invalid_plugin_setting_is_reported_with_its_origin() {
-        let problems = problems_of("[plugins.tool-moon]\nphase = \"full\"\n", schema());
+        let problems = list_problem_texts("[plugins.tool-moon]\nphase = \"full\"\n", test_schema());
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert!(problem.ends_with("/config/config.toml:2)"), "{problem}");
         assert!(problem.contains("`[plugins.tool-moon]` is wrong at `/phase`"), "{problem}");
-        assert!(problems_of("[plugins.tool-moon]\nphase = 3\n", schema()).is_empty());
+        assert!(list_problem_texts("[plugins.tool-moon]\nphase = 3\n", test_schema()).is_empty());
     }
 
     #[test]
     fn misspelled_plugin_in_a_list_is_reported() {
         for list in ["isolated", "disabled"] {
             for slip in ["tool-mon", "moon"] {
-                let problems = problems_of(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
+                let problems =
+                    list_problem_texts(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
                 let told = format!(
                     "unknown plugin `{slip}` in `[plugins] {list}`\nhint: did you mean `tool-moon`?"
                 );
                 assert_eq!(problems, [told]);
             }
             let fine = format!("[plugins]\n{list} = [\"tool-moon\", \"gc-elsewhere\"]\n");
-            assert!(problems_of(&fine, None).is_empty());
+            assert!(list_problem_texts(&fine, None).is_empty());
         }
-        assert!(problems_of("[plugins]\nisolated = [\"*\"]\n", None).is_empty());
+        assert!(list_problem_texts("[plugins]\nisolated = [\"*\"]\n", None).is_empty());
     }
 
     #[test]
     fn setting_of_the_wrong_type_is_reported_in_plain_words() {
         let integer = Some(json!({ "properties": { "phase": { "type": ["null", "integer"] } } }));
-        let problems = problems_of("[plugins.tool-moon]\nphase = \"8\"\n", integer);
+        let problems = list_problem_texts("[plugins.tool-moon]\nphase = \"8\"\n", integer);
         let told = "is wrong at `/phase`: `\"8\"` is a text, and it must be a whole number";
         assert!(problems[0].contains(told), "{problems:?}");
         assert!(problems[0].ends_with("hint: leave out the quotes"), "{problems:?}");
@@ -544,10 +548,10 @@ mod tests {
 
     #[test]
     fn settings_of_unknown_plugins_or_without_a_schema_are_reported() {
-        let problems = problems_of("[plugins.tool-mon]\nphase = 3\n", schema());
+        let problems = list_problem_texts("[plugins.tool-mon]\nphase = 3\n", test_schema());
         assert!(problems[0].contains("unknown plugin `tool-mon`"), "{problems:?}");
         assert!(problems[0].ends_with("did you mean `[plugins.tool-moon]`?"), "{problems:?}");
-        let problems = problems_of("[plugins.tool-moon]\nphase = 3\n", None);
+        let problems = list_problem_texts("[plugins.tool-moon]\nphase = 3\n", None);
         assert!(problems[0].contains("the plugin takes no configuration"), "{problems:?}");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum FoundKey {
 impl KeyStore {
     /// Sets the folder. Reads nothing.
     pub fn new(folders: &UserFolders) -> Self {
-        Self { folder: folders.data().ok().map(|data| data.join("keys")) }
+        Self { folder: folders.data_folder().ok().map(|data| data.join("keys")) }
     }
 
     /// Finds the key of a provider.
@@ -59,7 +59,7 @@ impl KeyStore {
     ///
     /// # Errors
     /// `configuration` if it cannot be stored.
-    pub async fn store(
+    pub async fn store_key(
         &self,
         commands: &KeyCommands,
         provider: &str,
@@ -71,7 +71,7 @@ impl KeyStore {
                 "the user's home folder is unknown, so no key can be saved",
             )
         })?;
-        let stored = key_location(folder, provider).store(commands, key.as_bytes()).await;
+        let stored = key_location(folder, provider).store_secret(commands, key.as_bytes()).await;
         stored.map_err(|error| {
             let text = format!("the key of `{provider}` cannot be saved: {error}");
             Error::new(ErrorKind::Configuration, text)
@@ -82,9 +82,9 @@ impl KeyStore {
     ///
     /// # Errors
     /// `configuration` if it cannot be removed.
-    pub async fn remove(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
+    pub async fn remove_key(&self, commands: &KeyCommands, provider: &str) -> Result<bool, Error> {
         let Some(folder) = &self.folder else { return Ok(false) };
-        key_location(folder, provider).remove(commands).await.map_err(|error| {
+        key_location(folder, provider).remove_secret(commands).await.map_err(|error| {
             let text = format!("the key of `{provider}` cannot be removed: {error}");
             Error::new(ErrorKind::Configuration, text)
         })
@@ -115,11 +115,11 @@ mod tests {
         KeyCommands::new(Supervisor::new(guardian), &Default::default())
     }
 
-    fn path(folder: &Path, provider: &str, form: SecretStorageKind) -> PathBuf {
+    fn key_file_path(folder: &Path, provider: &str, form: SecretStorageKind) -> PathBuf {
         key_location(folder, provider).path(form)
     }
 
-    fn keys(folder: &Path) -> KeyStore {
+    fn key_store(folder: &Path) -> KeyStore {
         KeyStore { folder: Some(folder.join("keys")) }
     }
 
@@ -132,20 +132,23 @@ mod tests {
     #[tokio::test]
     async fn stored_key_is_found_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = keys(folder.path());
+        let keys = key_store(folder.path());
         assert_eq!(find_stored_key(&keys), None);
         fs::create_dir(folder.path().join("keys")).unwrap();
-        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::File), "old\n")
-            .unwrap();
+        fs::write(
+            key_file_path(&folder.path().join("keys"), "work", SecretStorageKind::File),
+            "old\n",
+        )
+        .unwrap();
         fs::set_permissions(
-            path(&folder.path().join("keys"), "work", SecretStorageKind::File),
+            key_file_path(&folder.path().join("keys"), "work", SecretStorageKind::File),
             fs::Permissions::from_mode(0o600),
         )
         .unwrap();
         assert_eq!(find_stored_key(&keys).as_deref(), Some("old"));
         let commands = no_key_commands();
         for was_there in [true, false] {
-            assert_eq!(keys.remove(&commands, "work").await.unwrap(), was_there);
+            assert_eq!(keys.remove_key(&commands, "work").await.unwrap(), was_there);
         }
         assert_eq!(find_stored_key(&keys), None);
     }
@@ -153,24 +156,25 @@ mod tests {
     #[test]
     fn key_in_the_secret_tool_is_read_by_its_command() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = keys(folder.path());
+        let keys = key_store(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();
-        fs::write(path(&folder.path().join("keys"), "work", SecretStorageKind::Tool), "").unwrap();
+        fs::write(key_file_path(&folder.path().join("keys"), "work", SecretStorageKind::Tool), "")
+            .unwrap();
         let line = "secret-tool lookup service jaato provider work";
         assert_eq!(find_stored_key(&keys).as_deref(), Some(line));
     }
 
     #[test]
     fn no_key_is_found_if_the_home_is_not_a_folder() {
-        assert_eq!(find_stored_key(&keys(Path::new("/dev/null/data"))), None);
+        assert_eq!(find_stored_key(&key_store(Path::new("/dev/null/data"))), None);
     }
 
     #[test]
     fn key_file_writable_by_others_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let keys = keys(folder.path());
+        let keys = key_store(folder.path());
         fs::create_dir(folder.path().join("keys")).unwrap();
-        let file = path(&folder.path().join("keys"), "work", SecretStorageKind::File);
+        let file = key_file_path(&folder.path().join("keys"), "work", SecretStorageKind::File);
         fs::write(&file, "planted").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
         let error = keys.find("work").map(drop).unwrap_err();

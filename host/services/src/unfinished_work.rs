@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 /// Work in progress of one context. Dropped with the context.
 #[derive(Debug)]
-pub struct UnfinishedItems<T>(Mutex<State<T>>);
+pub struct UnfinishedItems<T>(Mutex<UnfinishedItemTable<T>>);
 
 #[derive(Debug)]
-struct State<T> {
+struct UnfinishedItemTable<T> {
     last: u64,
     /// `None` marks an item that is in use.
     open: HashMap<u64, Option<T>>,
@@ -28,13 +28,13 @@ pub enum UnfinishedItemError {
 
 impl<T> Default for UnfinishedItems<T> {
     fn default() -> Self {
-        Self(Mutex::new(State { last: 0, open: HashMap::new() }))
+        Self(Mutex::new(UnfinishedItemTable { last: 0, open: HashMap::new() }))
     }
 }
 
 impl<T> UnfinishedItems<T> {
     /// Reserves a place for a new item. Returns `None` if there are already `most` items.
-    pub fn reserve(self: &Arc<Self>, most: usize) -> Option<ReservedItem<T>> {
+    pub fn reserve_item(self: &Arc<Self>, most: usize) -> Option<ReservedItem<T>> {
         let mut state = self.0.lock();
         if state.open.len() >= most {
             return None;

@@ -11,7 +11,7 @@ use jaato_http::{
 use jaato_types::Error;
 use jaato_types::http::{HTTP_WEB_BYTES_MAX, HttpRequest};
 
-use crate::http::{bad_request, header, to_error};
+use crate::http::{bad_request_error, http_to_plugin_error, parse_header};
 
 /// Default time for a whole exchange.
 const TOTAL: Duration = Duration::from_secs(30);
@@ -41,8 +41,8 @@ impl WebClients {
             Client::new(HttpClientSettings { network, proxies, servers, certificates, ..defaults })
         };
         let checks = [CertificateCheck::System, CertificateCheck::Skipped];
-        let clients =
-            checks.map(|check| [client(check, None), client(check, Some(Proxies::none()))]);
+        let clients = checks
+            .map(|check| [client(check, None), client(check, Some(Proxies::without_proxies()))]);
         Self { clients: Arc::new(clients) }
     }
 
@@ -54,7 +54,7 @@ impl WebClients {
     pub(crate) async fn send(&self, asked: &HttpRequest, bytes: &[u8]) -> Result<Response, Error> {
         let request = build_request(asked, bytes)?;
         let client = &self.clients[usize::from(asked.insecure)][usize::from(asked.no_proxy)];
-        client.send(request).await.map_err(|error| to_error(&error))
+        client.send(request).await.map_err(|error| http_to_plugin_error(&error))
     }
 }
 
@@ -65,22 +65,23 @@ fn build_request(asked: &HttpRequest, bytes: &[u8]) -> Result<OutgoingRequest, E
         "HEAD" => Method::HEAD,
         other => {
             let text = format!("the purpose `web` allows only `GET` and `HEAD`, not `{other}`");
-            return Err(bad_request(&text));
+            return Err(bad_request_error(&text));
         }
     };
     if asked.credential.is_some() || asked.credential_required {
-        return Err(bad_request(&"a request with the purpose `web` has no credential"));
+        return Err(bad_request_error(&"a request with the purpose `web` has no credential"));
     }
     if asked.body.is_some() || !bytes.is_empty() {
-        return Err(bad_request(&"a request with the purpose `web` has no body"));
+        return Err(bad_request_error(&"a request with the purpose `web` has no body"));
     }
-    let mut request = OutgoingRequest::new(method, &asked.url).map_err(|error| to_error(&error))?;
+    let mut request =
+        OutgoingRequest::new(method, &asked.url).map_err(|error| http_to_plugin_error(&error))?;
     for (name, value) in &asked.headers {
-        let (name, value) = header(name, value)?;
+        let (name, value) = parse_header(name, value)?;
         let lower = name.as_str();
         if SECRET_PARTS.iter().any(|part| lower.contains(part)) || lower == "accept-encoding" {
             let text = format!("the header `{name}` is not allowed with the purpose `web`");
-            return Err(bad_request(&text));
+            return Err(bad_request_error(&text));
         }
         request.headers.append(name, value);
     }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(asked: &HttpRequest, bytes: &[u8]) {
+    fn assert_refused(asked: &HttpRequest, bytes: &[u8]) {
         let error = build_request(asked, bytes).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{error}");
     }
@@ -121,16 +122,16 @@ mod tests {
     #[test]
     fn request_is_a_read_without_secrets() {
         for method in ["POST", "PUT", "DELETE", "get"] {
-            refused(&HttpRequest { method: method.to_owned(), ..web_request() }, b"");
+            assert_refused(&HttpRequest { method: method.to_owned(), ..web_request() }, b"");
         }
-        refused(&HttpRequest { credential: Some("KEY".to_owned()), ..web_request() }, b"");
-        refused(&HttpRequest { credential_required: true, ..web_request() }, b"");
-        refused(&HttpRequest { body: Some(1), ..web_request() }, b"");
-        refused(&web_request(), b"body");
-        refused(&HttpRequest { url: "ftp://a.example/".to_owned(), ..web_request() }, b"");
+        assert_refused(&HttpRequest { credential: Some("KEY".to_owned()), ..web_request() }, b"");
+        assert_refused(&HttpRequest { credential_required: true, ..web_request() }, b"");
+        assert_refused(&HttpRequest { body: Some(1), ..web_request() }, b"");
+        assert_refused(&web_request(), b"body");
+        assert_refused(&HttpRequest { url: "ftp://a.example/".to_owned(), ..web_request() }, b"");
         for name in ["Authorization", "Cookie", "Referer", "X-Api-Key", "X-Auth-Token", "Host"] {
             let headers = vec![(name.to_owned(), "x".to_owned())];
-            refused(&HttpRequest { headers, ..web_request() }, b"");
+            assert_refused(&HttpRequest { headers, ..web_request() }, b"");
         }
     }
 

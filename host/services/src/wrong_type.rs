@@ -18,7 +18,7 @@ pub fn wrong_type_message(error: &ValidationError<'_>) -> (String, Option<&'stat
         TypeKind::Multiple(set) => set.iter().map(|wanted| wanted.to_string()).collect(),
     };
     let value: &Value = error.instance();
-    let is_quoted = matches!(value, Value::String(text) if could_be(text, &wanted));
+    let is_quoted = matches!(value, Value::String(text) if could_parse_as(text, &wanted));
     let hint = is_quoted.then_some("leave out the quotes");
     // A missing key is null, and TOML cannot express null, so do not mention it.
     let wanted: Vec<&str> = wanted
@@ -29,14 +29,14 @@ pub fn wrong_type_message(error: &ValidationError<'_>) -> (String, Option<&'stat
     let text = format!(
         "{} is {}, and it must be {}",
         format_value(value),
-        type_of(value),
+        value_type_name(value),
         wanted.join(" or ")
     );
     (text, hint)
 }
 
 /// Returns true if a text holds a value of the wanted type.
-fn could_be(text: &str, wanted: &[String]) -> bool {
+fn could_parse_as(text: &str, wanted: &[String]) -> bool {
     wanted.iter().any(|wanted| match wanted.as_str() {
         "integer" => text.parse::<i64>().is_ok(),
         "number" => text.parse::<f64>().is_ok(),
@@ -49,7 +49,7 @@ fn format_value(value: &Value) -> String {
     format!("`{}`", truncate_bytes(&value.to_string(), VALUE_BYTES_MAX))
 }
 
-fn type_of(value: &Value) -> &'static str {
+fn value_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "true or false",
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(types: Value, value: Value, text: &str, hint: Option<&str>) {
+    fn check_message(types: Value, value: Value, text: &str, hint: Option<&str>) {
         let validator = jsonschema::validator_for(&json!({ "type": types })).unwrap();
         let error = validator.iter_errors(&value).next().unwrap();
         assert_eq!(wrong_type_message(&error), (text.to_owned(), hint));
@@ -90,16 +90,16 @@ mod tests {
     #[test]
     fn wrong_type_is_described_in_plain_words() {
         let number = "`\"8\"` is a text, and it must be a whole number";
-        check(json!(["null", "integer"]), json!("8"), number, Some("leave out the quotes"));
+        check_message(json!(["null", "integer"]), json!("8"), number, Some("leave out the quotes"));
         let soon = "`\"soon\"` is a text, and it must be a number";
-        check(json!("number"), json!("soon"), soon, None);
+        check_message(json!("number"), json!("soon"), soon, None);
         let text = "`5` is a number, and it must be a text in quotes";
-        check(json!("string"), json!(5), text, None);
+        check_message(json!("string"), json!(5), text, None);
         let whole = "`1.5` is a number with a fraction, and it must be a whole number";
-        check(json!("integer"), json!(1.5), whole, None);
+        check_message(json!("integer"), json!(1.5), whole, None);
         let switch = "`\"true\"` is a text, and it must be true or false";
-        check(json!("boolean"), json!("true"), switch, Some("leave out the quotes"));
-        check(json!("object"), json!([]), "`[]` is a list, and it must be a table", None);
+        check_message(json!("boolean"), json!("true"), switch, Some("leave out the quotes"));
+        check_message(json!("object"), json!([]), "`[]` is a list, and it must be a table", None);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl FolderShell {
         let files = self.files.clone();
         host.blocking(move |_| {
             let asked = spawn.directory.clone().unwrap_or_default();
-            let (folder, _) = files.confined().folder(&asked)?;
+            let (folder, _) = files.confined().folder_paths(&asked)?;
             Ok(prepared(spawn, &folder))
         })
         .await?

@@ -24,7 +24,7 @@ use crate::join::{JoinReply, SocketFolders, find_terminals, join_terminal};
 struct RecordedEvents(Mutex<Vec<Event>>);
 
 impl EventSink for RecordedEvents {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         self.0.lock().push(envelope.event);
     }
 }
@@ -44,16 +44,16 @@ impl RecordedEvents {
     }
 }
 
-struct Nobody;
+struct AbsentUser;
 
-impl UserAsker for Nobody {}
+impl UserAsker for AbsentUser {}
 
-impl PermissionAsker for Nobody {
-    fn unavailable(&self) -> Option<String> {
+impl PermissionAsker for AbsentUser {
+    fn unavailable_reason(&self) -> Option<String> {
         Some("nobody".to_owned())
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         _session: &'a SessionId,
         _prompt: &'a PermissionPrompt,
@@ -63,21 +63,21 @@ impl PermissionAsker for Nobody {
 }
 
 /// A terminal that records its input. Its space, echo and answers are configurable.
-struct Noted {
+struct RecordingTerminals {
     answers: Mutex<bool>,
     bytes: Mutex<Vec<u8>>,
     room: Mutex<usize>,
     shows: Mutex<bool>,
 }
 
-impl Default for Noted {
+impl Default for RecordingTerminals {
     fn default() -> Self {
         let (room, shows, answers) = (Mutex::new(usize::MAX), Mutex::new(true), Mutex::new(true));
         Self { answers, bytes: Mutex::default(), room, shows }
     }
 }
 
-impl SessionTerminals for Noted {
+impl SessionTerminals for RecordingTerminals {
     fn write(
         &self,
         _session: &SessionId,
@@ -104,31 +104,37 @@ impl SessionTerminals for Noted {
         std::future::ready(Ok(state)).boxed()
     }
 
-    fn over(&self, _session: &SessionId, _plugin: &PluginName, _terminal: u64) -> Option<Cancel> {
+    fn terminal_end(
+        &self,
+        _session: &SessionId,
+        _plugin: &PluginName,
+        _terminal: u64,
+    ) -> Option<Cancel> {
         None
     }
 }
 
-struct Bench {
+struct TerminalsFixture {
     board: Arc<SharedTerminals>,
     seen: Arc<RecordedEvents>,
-    noted: Arc<Noted>,
+    noted: Arc<RecordingTerminals>,
     session: SessionId,
     plugin: PluginName,
 }
 
-impl Bench {
+impl TerminalsFixture {
     fn new(door: Option<SocketFolders>) -> Self {
         let board = SharedTerminals::new(Handle::current(), door, Log::in_folder(None));
-        let (seen, noted) = (Arc::<RecordedEvents>::default(), Arc::<Noted>::default());
+        let (seen, noted) =
+            (Arc::<RecordedEvents>::default(), Arc::<RecordingTerminals>::default());
         board.set_sessions(Arc::clone(&noted) as Arc<dyn SessionTerminals>);
         let session = SessionId::from("s");
         let emitter = EventEmitter::new(session.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
-        board.enter(&session, SessionAudience { emitter, asker: Arc::new(Nobody) });
+        board.add_session(&session, SessionAudience { emitter, asker: Arc::new(AbsentUser) });
         Self { board, seen, noted, session, plugin: PluginName::from("tool-x") }
     }
 
-    fn show(&self, text: &str) -> u32 {
+    fn show_screen(&self, text: &str) -> u32 {
         self.show_one(1, text, true, &Cancel::new())
     }
 
@@ -143,15 +149,15 @@ impl Bench {
             ..TerminalScreen::default()
         };
         let ansi = text.to_owned();
-        self.board.show(&self.session, &self.plugin, over, (screen, ansi)).unwrap().watchers
+        self.board.show_screen(&self.session, &self.plugin, over, (screen, ansi)).unwrap().watchers
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn at_most_ten_screens_a_second_are_sent_including_the_last() {
-    let bench = Bench::new(None);
+    let bench = TerminalsFixture::new(None);
     for number in 0..=100 {
-        bench.show(&number.to_string());
+        bench.show_screen(&number.to_string());
         tokio::time::sleep(Duration::from_millis(9)).await;
     }
     tokio::time::sleep(SCREEN_EVERY).await;
@@ -159,26 +165,26 @@ async fn at_most_ten_screens_a_second_are_sent_including_the_last() {
     assert!((10..=12).contains(&told.len()), "{told:?}");
     assert_eq!((told[0].as_str(), told.last().unwrap().as_str()), ("0", "100"));
     // An unchanged screen is not an event.
-    bench.show("100");
+    bench.show_screen("100");
     tokio::time::sleep(SCREEN_EVERY * 2).await;
     assert_eq!(bench.seen.take(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn last_screen_is_sent_when_the_terminal_ends() {
-    let bench = Bench::new(None);
-    bench.show("a");
-    bench.show("b");
+    let bench = TerminalsFixture::new(None);
+    bench.show_screen("a");
+    bench.show_screen("b");
     bench.board.remove_terminal(&bench.session, 1);
     assert_eq!(bench.seen.take(), ["a", "b ended"]);
     tokio::time::sleep(SCREEN_EVERY * 2).await;
     assert_eq!(bench.seen.take(), Vec::<String>::new());
-    assert_eq!(bench.board.list().len(), 0);
+    assert_eq!(bench.board.list_terminals().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn screen_after_the_end_is_sent_but_not_listed() {
-    let bench = Bench::new(None);
+    let bench = TerminalsFixture::new(None);
     let over = Cancel::new();
     bench.show_one(1, "a", true, &over);
     over.cancel();
@@ -187,36 +193,36 @@ async fn screen_after_the_end_is_sent_but_not_listed() {
     bench.show_one(1, "late", true, &over);
     bench.show_one(1, "last", false, &over);
     assert_eq!(bench.seen.take(), ["last ended"]);
-    assert_eq!(bench.board.list().len(), 0);
+    assert_eq!(bench.board.list_terminals().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn ended_session_removes_its_terminals() {
-    let bench = Bench::new(None);
+    let bench = TerminalsFixture::new(None);
     bench.show_one(1, "a", true, &Cancel::new());
     bench.show_one(2, "b", true, &Cancel::new());
-    assert_eq!(bench.board.list().len(), 2);
+    assert_eq!(bench.board.list_terminals().len(), 2);
     bench.board.remove_session(&bench.session);
-    assert_eq!(bench.board.list().len(), 0);
+    assert_eq!(bench.board.list_terminals().len(), 0);
     assert_eq!(bench.seen.take(), ["a", "b", "a ended", "b ended"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn ended_program_cancels_a_prompt_about_its_terminal() {
-    let bench = Bench::new(None);
+    let bench = TerminalsFixture::new(None);
     let over = Cancel::new();
     bench.show_one(1, "a", true, &over);
     assert!(!over.is_cancelled());
     bench.show_one(1, "a", false, &over);
     assert!(over.is_cancelled());
-    assert!(!bench.board.list()[0].is_alive);
+    assert!(!bench.board.list_terminals()[0].is_alive);
 }
 
 #[tokio::test(start_paused = true)]
 async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
-    let bench = Bench::new(None);
-    bench.show("a");
-    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let bench = TerminalsFixture::new(None);
+    bench.show_screen("a");
+    let shown = bench.board.find_terminal(&bench.session, 1).unwrap();
     let first = bench.board.attach_viewer(Arc::clone(&shown), false);
     // A late reader learns who is already there.
     let mut news = bench.board.open_user_actions(&bench.session, &bench.plugin).unwrap();
@@ -226,7 +232,7 @@ async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
     };
     assert_eq!(next().await, TerminalUserAction::Watched { terminal: 1, watchers: 1 });
     let second = bench.board.attach_viewer(Arc::clone(&shown), true);
-    assert_eq!(bench.show("b"), 2);
+    assert_eq!(bench.show_screen("b"), 2);
     assert!(shown.has_typers());
     drop(second);
     assert!(!shown.has_typers());
@@ -254,9 +260,9 @@ async fn plugin_receives_the_number_of_watchers_and_typed_bytes() {
 
 #[tokio::test(start_paused = true)]
 async fn typing_is_reported_once_a_second_and_not_per_key() {
-    let bench = Bench::new(None);
-    bench.show("a");
-    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let bench = TerminalsFixture::new(None);
+    bench.show_screen("a");
+    let shown = bench.board.find_terminal(&bench.session, 1).unwrap();
     for _ in 0..5 {
         bench.board.type_into(&shown, b"k".to_vec(), TYPE_MAX).await.unwrap();
     }
@@ -267,9 +273,9 @@ async fn typing_is_reported_once_a_second_and_not_per_key() {
 
 #[tokio::test(start_paused = true)]
 async fn hidden_typing_is_reported_without_its_length() {
-    let bench = Bench::new(None);
-    bench.show("Password:");
-    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let bench = TerminalsFixture::new(None);
+    bench.show_screen("Password:");
+    let shown = bench.board.find_terminal(&bench.session, 1).unwrap();
     let mut news = bench.board.open_user_actions(&bench.session, &bench.plugin).unwrap();
     *bench.noted.shows.lock() = false;
     for key in [b"h", b"u", b"n", b"\r"] {
@@ -288,9 +294,9 @@ async fn hidden_typing_is_reported_without_its_length() {
 
 #[tokio::test(start_paused = true)]
 async fn input_that_the_program_does_not_read_is_an_error_and_not_counted() {
-    let bench = Bench::new(None);
-    bench.show("a");
-    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let bench = TerminalsFixture::new(None);
+    bench.show_screen("a");
+    let shown = bench.board.find_terminal(&bench.session, 1).unwrap();
     *bench.noted.room.lock() = 3;
     let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
     assert_eq!(error.message, "the program does not read its input");
@@ -302,7 +308,7 @@ async fn input_that_the_program_does_not_read_is_an_error_and_not_counted() {
 
 #[tokio::test]
 async fn streams_of_user_actions_per_plugin_are_limited() {
-    let bench = Bench::new(None);
+    let bench = TerminalsFixture::new(None);
     let news = || bench.board.open_user_actions(&bench.session, &bench.plugin);
     let held: Vec<_> = (0..4).map(|_| news().unwrap()).collect();
     assert!(news().is_err());
@@ -310,18 +316,18 @@ async fn streams_of_user_actions_per_plugin_are_limited() {
     assert!(news().is_ok());
 }
 
-fn folders(root: &Path) -> UserFolders {
+fn user_folders(root: &Path) -> UserFolders {
     UserFolders::under_root(root)
 }
 
 #[tokio::test]
 async fn terminal_is_joined_through_a_socket_and_its_end_is_reported() {
     let root = tempfile::tempdir().unwrap();
-    let folders = folders(root.path());
-    let bench = Bench::new(Some(SocketFolders::from_folders(&folders)));
+    let folders = user_folders(root.path());
+    let bench = TerminalsFixture::new(Some(SocketFolders::from_folders(&folders)));
     assert!(find_terminals(&folders).await.terminals.is_empty());
     assert!(!bench.board.is_joinable());
-    bench.show("first");
+    bench.show_screen("first");
     assert!(bench.board.is_joinable());
     let found = find_terminals(&folders).await;
     assert_eq!(found.problems, Vec::<String>::new());
@@ -337,7 +343,7 @@ async fn terminal_is_joined_through_a_socket_and_its_end_is_reported() {
                 while bench.noted.bytes.lock().len() < 5000 {
                     tokio::task::yield_now().await;
                 }
-                bench.show("second");
+                bench.show_screen("second");
             }
             Some(JoinReply::Screen { screen, .. }) if screen.is_alive => {
                 screens.push(screen.lines.concat());

@@ -34,13 +34,17 @@ pub fn conformance_checks(kinds: &[PluginKind]) -> Vec<String> {
 ///
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn conform_main(check: &str, settings: Option<&Path>, plugin: &Path) -> ExitCode {
-    answer_main(|| match conform(check, settings, plugin) {
+    answer_main(|| match run_conformance_check(check, settings, plugin) {
         Ok(what) => ChildAnswer::Ok(what),
         Err(error) => ChildAnswer::Error(error),
     })
 }
 
-fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Option<String>, Error> {
+fn run_conformance_check(
+    wanted: &str,
+    settings: Option<&Path>,
+    plugin: &Path,
+) -> Result<Option<String>, Error> {
     let settings = settings.map(read_settings).transpose()?;
     let opened = PluginLibrary::open(plugin).map_err(|error| load_refusal(&error))?;
     let manifest = opened.manifest().clone();
@@ -53,16 +57,17 @@ fn conform(wanted: &str, settings: Option<&Path>, plugin: &Path) -> Result<Optio
     let described = opened.clone();
     let subject = PluginUnderTest::new(
         manifest,
-        move || jaato_loader::describe(&described),
+        move || jaato_loader::describe_plugin(&described),
         move |log| opened.factory(log),
     );
     let patient = |host: FakeHost| host.with_patience(PATIENCE);
-    let mut suite = ConformanceSuite::of(subject, &kinds).harmless().with_host(patient);
+    let mut suite =
+        ConformanceSuite::for_plugin(subject, &kinds).with_harmless_examples().with_host(patient);
     if let Some(settings) = settings {
         suite = suite.with_settings(settings);
     }
     let start = Instant::now();
-    let Err(violation) = suite.run(check) else { return Ok(None) };
+    let Err(violation) = suite.run_check(check) else { return Ok(None) };
     if start.elapsed() >= PATIENCE {
         return Err(Error::new(ErrorKind::Timeout, violation));
     }

@@ -38,7 +38,7 @@ pub enum ChildAnswer<T> {
 ///
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn describe_main(plugin: &Path) -> ExitCode {
-    answer_main(|| match describe(plugin) {
+    answer_main(|| match describe_file(plugin) {
         Ok(description) => ChildAnswer::Ok(description),
         Err(error) => ChildAnswer::Error(error),
     })
@@ -46,7 +46,7 @@ pub fn describe_main(plugin: &Path) -> ExitCode {
 
 /// Does a child's work and writes the answer to descriptor 3.
 fn answer_main<T: Serialize>(work: impl FnOnce() -> ChildAnswer<T>) -> ExitCode {
-    let Some(mut pipe) = platform::descriptor3() else {
+    let Some(mut pipe) = platform::take_descriptor3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no descriptor 3");
         return ExitCode::from(2);
     };
@@ -60,9 +60,9 @@ fn answer_main<T: Serialize>(work: impl FnOnce() -> ChildAnswer<T>) -> ExitCode 
     }
 }
 
-fn describe(plugin: &Path) -> Result<Description, Error> {
+fn describe_file(plugin: &Path) -> Result<Description, Error> {
     let opened = PluginLibrary::open(plugin).map_err(|error| load_refusal(&error))?;
-    jaato_loader::describe(&opened)
+    jaato_loader::describe_plugin(&opened)
 }
 
 /// Returns why a file cannot be opened. The caller knows the file and names it.

@@ -5,7 +5,7 @@ use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 
 /// Returns descriptor 3, if it is open and writable.
-pub fn descriptor3() -> Option<File> {
+pub fn take_descriptor3() -> Option<File> {
     // Check the path first, because owning an unopened number would later close an unrelated file.
     std::fs::metadata("/dev/fd/3").ok()?;
     // SAFETY: descriptor 3 is open, as was just seen; the process is this worker's own, started
@@ -14,7 +14,7 @@ pub fn descriptor3() -> Option<File> {
 }
 
 /// Returns descriptor 3, if it is a socket.
-pub fn socket3() -> Option<UnixStream> {
+pub fn take_socket3() -> Option<UnixStream> {
     use std::os::unix::fs::FileTypeExt as _;
     if !std::fs::metadata("/dev/fd/3").ok()?.file_type().is_socket() {
         return None;

@@ -14,11 +14,11 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{LinkMessage, LinkReader, WorkerLink};
-use jaato_loader::remote::wire::{self, Flag, Kind};
+use jaato_loader::remote::wire::{self, LinkMessageFlag, LinkMessageKind};
 use jaato_loader::{
     ByteStream, CallCanceller, CallResultSink, EMITTED_BYTES_MAX, EngineObserver,
-    EngineServiceAnswer, EngineServices, Executor, FrameBytes, Instance, Misdeed, MisdeedReport,
-    PluginLibrary, ServiceCaller, StartedPlugin,
+    EngineServiceAnswer, EngineServices, Executor, FrameBytes, Instance, Misbehavior,
+    MisbehaviorReport, PluginLibrary, ServiceCaller, StartedPlugin,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
@@ -31,19 +31,19 @@ use crate::platform;
 pub const SERVE_ARGUMENTS: [&str; 1] = ["plugin-worker"];
 
 /// The answer to a request.
-type HostAnswer = Result<(Flag, Vec<u8>), Error>;
+type HostAnswer = Result<(LinkMessageFlag, Vec<u8>), Error>;
 
 /// Opens a plugin file and runs an instance of it until the host's end of descriptor 3 closes.
 ///
 /// Called only by the binary's hidden subcommand, because it takes over descriptor 3.
 pub fn serve_main(plugin: &Path) -> ExitCode {
-    let Some(socket) = platform::socket3() else {
+    let Some(socket) = platform::take_socket3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no socket as descriptor 3");
         return ExitCode::from(2);
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = runtime.and_then(|runtime| {
-        let served = runtime.block_on(serve(socket, plugin));
+        let served = runtime.block_on(serve_socket(socket, plugin));
         // A hanging task of the plugin must not delay the end.
         runtime.shutdown_background();
         served
@@ -57,16 +57,16 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
     }
 }
 
-async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
+async fn serve_socket(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     let link = Arc::new(WorkerLink::new(socket)?);
     let watch = Arc::new(HostLogLink(Arc::clone(&link)));
     let executor = Executor::new(tokio::runtime::Handle::current(), watch);
     let writing = Arc::clone(&link);
-    tokio::spawn(async move { writing.write_waiting().await });
-    match open(&executor, file).await {
+    tokio::spawn(async move { writing.write_queued_bytes().await });
+    match open_plugin(&executor, file).await {
         Ok(plugin) => handle_messages(link, plugin).await,
         Err(error) => {
-            send_answer(&link, Kind::Ready, 0, Err(error));
+            send_answer(&link, LinkMessageKind::Ready, 0, Err(error));
             Ok(())
         }
     }
@@ -74,7 +74,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 
 /// Reports that the plugin is open and handles the host's messages, until its end closes.
 async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::io::Result<()> {
-    link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
+    link.send_message(LinkMessageKind::Ready, LinkMessageFlag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(HostRequests::new(&link));
     let house = Arc::new(WorkerState {
         link,
@@ -85,7 +85,7 @@ async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::i
     });
     let mut reader = LinkReader::default();
     loop {
-        match reader.next(&house.link).await {
+        match reader.next_message(&house.link).await {
             Ok(Some(message)) => house.handle_message(message),
             Ok(None) => return Ok(()),
             Err(malformed) => return Err(std::io::Error::other(malformed.0)),
@@ -93,7 +93,7 @@ async fn handle_messages(link: Arc<WorkerLink>, plugin: StartedPlugin) -> std::i
     }
 }
 
-async fn open(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> {
+async fn open_plugin(executor: &Executor, file: &Path) -> Result<StartedPlugin, Error> {
     let opened = PluginLibrary::open(file).map_err(|error| crate::load_refusal(&error))?;
     StartedPlugin::start(executor, &opened).await
 }
@@ -113,63 +113,65 @@ impl WorkerState {
         let own = Arc::clone(self);
         let LinkMessage { kind, flag, id, payload } = message;
         match kind {
-            Kind::Create => {
-                let saved = (flag == Flag::Frame).then_some(payload);
-                tokio::spawn(async move { own.create(id, saved).await });
+            LinkMessageKind::Create => {
+                let saved = (flag == LinkMessageFlag::Frame).then_some(payload);
+                tokio::spawn(async move { own.create_instance(id, saved).await });
             }
-            Kind::Call => own.call(id, &payload),
-            Kind::Cancel => {
+            LinkMessageKind::Call => own.begin_call(id, &payload),
+            LinkMessageKind::Cancel => {
                 // At once, because an answer on its way to the call must find it cancelled.
                 if let Some(call) = self.calls.lock().get(&id) {
                     call.cancel();
                 }
             }
-            Kind::Served | Kind::Piece => self.questions.resolve_request(id, flag, payload),
-            Kind::Save => {
+            LinkMessageKind::Served | LinkMessageKind::Piece => {
+                self.questions.resolve_request(id, flag, payload)
+            }
+            LinkMessageKind::Save => {
                 tokio::spawn(async move {
-                    let saved = match own.instance() {
+                    let saved = match own.current_instance() {
                         Some(instance) => instance.save().await,
                         None => Err(Error::cancelled()),
                     };
-                    send_answer(&own.link, Kind::Saved, id, saved);
+                    send_answer(&own.link, LinkMessageKind::Saved, id, saved);
                 });
             }
-            Kind::Close => {
+            LinkMessageKind::Close => {
                 tokio::spawn(async move {
-                    let saved = match own.instance() {
+                    let saved = match own.current_instance() {
                         Some(instance) => instance.close().await,
                         None => Err(Error::cancelled()),
                     };
-                    send_answer(&own.link, Kind::Closed, id, saved);
+                    send_answer(&own.link, LinkMessageKind::Closed, id, saved);
                 });
             }
             // The host is the same executable and never sends these.
-            Kind::Ready
-            | Kind::Created
-            | Kind::Emit
-            | Kind::Answer
-            | Kind::Ask
-            | Kind::Next
-            | Kind::CloseStream
-            | Kind::Forget
-            | Kind::Log
-            | Kind::Saved
-            | Kind::Closed
-            | Kind::StillBlocked => {}
+            LinkMessageKind::Ready
+            | LinkMessageKind::Created
+            | LinkMessageKind::Emit
+            | LinkMessageKind::Answer
+            | LinkMessageKind::Ask
+            | LinkMessageKind::Next
+            | LinkMessageKind::CloseStream
+            | LinkMessageKind::Forget
+            | LinkMessageKind::Log
+            | LinkMessageKind::Saved
+            | LinkMessageKind::Closed
+            | LinkMessageKind::StillBlocked => {}
         }
     }
 
-    fn instance(&self) -> Option<Arc<Instance>> {
+    fn current_instance(&self) -> Option<Arc<Instance>> {
         self.instance.lock().clone()
     }
 
-    async fn create(self: Arc<Self>, id: u64, saved: Option<Vec<u8>>) {
+    async fn create_instance(self: Arc<Self>, id: u64, saved: Option<Vec<u8>>) {
         let services =
             Arc::new(RemoteServices { questions: Arc::clone(&self.questions), context: 0 });
-        match self.plugin.create(services, saved).await {
+        match self.plugin.create_instance(services, saved).await {
             Ok(instance) => {
                 let has = [instance.facets().bits()];
-                if let Some(disabled) = instance.disabled() {
+                if let Some(disabled) = instance.wait_until_disabled() {
                     // A weak reference, so that an ended worker is not kept alive.
                     let own = Arc::downgrade(&self);
                     tokio::spawn(async move {
@@ -180,22 +182,28 @@ impl WorkerState {
                     });
                 }
                 *self.instance.lock() = Some(Arc::new(instance));
-                self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
+                self.link.send_message(
+                    LinkMessageKind::Created,
+                    LinkMessageFlag::Frame,
+                    id,
+                    b"",
+                    &has,
+                );
             }
-            Err(error) => send_answer(&self.link, Kind::Created, id, Err(error)),
+            Err(error) => send_answer(&self.link, LinkMessageKind::Created, id, Err(error)),
         }
     }
 
-    fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
+    fn begin_call(self: Arc<Self>, id: u64, payload: &[u8]) {
         // Held during the start, so that an immediate answer finds its call.
         let mut calls = self.calls.lock();
-        let begun = match (self.instance(), wire::read_call(payload)) {
+        let begun = match (self.current_instance(), wire::split_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn EngineServices> =
                     Arc::new(RemoteServices { questions, context: id });
                 let outlet = Arc::new(HostCallOutlet { house: Arc::clone(&self), id });
-                instance.call_into(facet, name, frame.to_vec(), services, outlet)
+                instance.begin_call_into(facet, name, frame.to_vec(), services, outlet)
             }
             _ => None,
         };
@@ -203,7 +211,7 @@ impl WorkerState {
             Ok(canceller) => {
                 calls.insert(id, canceller);
             }
-            Err(error) => send_answer(&self.link, Kind::Answer, id, Err(error)),
+            Err(error) => send_answer(&self.link, LinkMessageKind::Answer, id, Err(error)),
         }
     }
 
@@ -211,7 +219,7 @@ impl WorkerState {
     fn fail_all(&self, error: &Error) {
         let calls = std::mem::take(&mut *self.calls.lock());
         for id in calls.into_keys() {
-            send_answer(&self.link, Kind::Answer, id, Err(error.clone()));
+            send_answer(&self.link, LinkMessageKind::Answer, id, Err(error.clone()));
         }
     }
 }
@@ -223,40 +231,53 @@ struct HostCallOutlet {
 }
 
 impl CallResultSink for HostCallOutlet {
-    fn emitted(&self, frame: &[u8]) -> bool {
+    fn on_emission(&self, frame: &[u8]) -> bool {
         let link = &self.house.link;
         // Far below the link's own limit, which leaves space for answers and requests.
-        let has_room = link.waiting_bytes() + frame.len() <= EMITTED_BYTES_MAX;
+        let has_room = link.queued_bytes() + frame.len() <= EMITTED_BYTES_MAX;
         if has_room {
-            link.send(Kind::Emit, Flag::Frame, self.id, b"", frame);
+            link.send_message(LinkMessageKind::Emit, LinkMessageFlag::Frame, self.id, b"", frame);
         }
         has_room
     }
 
-    fn answered(&self, answer: Result<FrameBytes, Error>) {
+    fn on_answer(&self, answer: Result<FrameBytes, Error>) {
         // A call has one answer, and may already have failed.
         if self.house.calls.lock().remove(&self.id).is_none() {
             return;
         }
         match answer {
             Ok(frame) => {
-                self.house.link.send(Kind::Answer, Flag::Frame, self.id, b"", &frame);
+                self.house.link.send_message(
+                    LinkMessageKind::Answer,
+                    LinkMessageFlag::Frame,
+                    self.id,
+                    b"",
+                    &frame,
+                );
             }
-            Err(error) => send_answer(&self.house.link, Kind::Answer, self.id, Err(error)),
+            Err(error) => {
+                send_answer(&self.house.link, LinkMessageKind::Answer, self.id, Err(error))
+            }
         }
     }
 }
 
 /// Sends an answer. An error that does not fit is replaced by a short one.
-fn send_answer(link: &WorkerLink, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
+fn send_answer(
+    link: &WorkerLink,
+    kind: LinkMessageKind,
+    id: u64,
+    answer: Result<Option<Vec<u8>>, Error>,
+) {
     match answer {
-        Ok(Some(frame)) => link.send(kind, Flag::Frame, id, b"", &frame),
-        Ok(None) => link.send(kind, Flag::Nothing, id, b"", b""),
+        Ok(Some(frame)) => link.send_message(kind, LinkMessageFlag::Frame, id, b"", &frame),
+        Ok(None) => link.send_message(kind, LinkMessageFlag::Nothing, id, b"", b""),
         Err(error) => {
             let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
             let frame =
                 Frame::write(&error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty());
-            link.send(kind, Flag::Error, id, b"", &frame)
+            link.send_message(kind, LinkMessageFlag::Error, id, b"", &frame)
         }
     };
 }
@@ -275,21 +296,28 @@ impl HostRequests {
 
     /// Sends a request and returns the future of its answer. Dropping it tells the host to forget
     /// the request.
-    fn send_request(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> PendingHostAnswer {
+    fn send_request(
+        self: &Arc<Self>,
+        kind: LinkMessageKind,
+        head: &[u8],
+        frame: &[u8],
+    ) -> PendingHostAnswer {
         let id = self.last.fetch_add(1, Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         self.open.lock().insert(id, sender);
-        self.link.send(kind, Flag::Frame, id, head, frame);
+        self.link.send_message(kind, LinkMessageFlag::Frame, id, head, frame);
         PendingHostAnswer { questions: Arc::clone(self), id, answer }
     }
 
-    fn resolve_request(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn resolve_request(&self, id: u64, flag: LinkMessageFlag, payload: Vec<u8>) {
         let Some(sender) = self.open.lock().remove(&id) else { return };
         let misread = |error| Error::new(ErrorKind::HostBug, format!("{error}"));
         // The waiter may be gone.
         let _ = sender.send(match flag {
-            Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
-            Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
+            LinkMessageFlag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
+            LinkMessageFlag::Frame | LinkMessageFlag::Nothing | LinkMessageFlag::Stream => {
+                Ok((flag, payload))
+            }
         });
     }
 }
@@ -310,7 +338,13 @@ impl PendingHostAnswer {
 impl Drop for PendingHostAnswer {
     fn drop(&mut self) {
         if self.questions.open.lock().remove(&self.id).is_some() {
-            self.questions.link.send(Kind::Forget, Flag::Nothing, self.id, b"", b"");
+            self.questions.link.send_message(
+                LinkMessageKind::Forget,
+                LinkMessageFlag::Nothing,
+                self.id,
+                b"",
+                b"",
+            );
         }
     }
 }
@@ -328,12 +362,12 @@ impl EngineServices for RemoteServices {
         operation: &str,
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
-        let head = wire::ask_head(self.context, operation);
-        let mut asked = self.questions.send_request(Kind::Ask, &head, &frame);
+        let head = wire::service_request_head(self.context, operation);
+        let mut asked = self.questions.send_request(LinkMessageKind::Ask, &head, &frame);
         let (questions, context) = (Arc::clone(&self.questions), self.context);
         Box::pin(async move {
             let (flag, frame) = std::future::poll_fn(|cx| asked.poll(cx)).await?;
-            if flag != Flag::Stream {
+            if flag != LinkMessageFlag::Stream {
                 return Ok(EngineServiceAnswer::Frame(frame));
             }
             let wrong = |text: String| Error::new(ErrorKind::HostBug, text);
@@ -357,27 +391,34 @@ struct HostStream {
 
 impl ByteStream for HostStream {
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
-        let (questions, named) = (&self.questions, wire::stream_of(self.context, self.handle));
-        let asked =
-            self.asked.get_or_insert_with(|| questions.send_request(Kind::Next, &named, b""));
+        let (questions, named) = (&self.questions, wire::stream_payload(self.context, self.handle));
+        let asked = self
+            .asked
+            .get_or_insert_with(|| questions.send_request(LinkMessageKind::Next, &named, b""));
         let Poll::Ready(answer) = asked.poll(cx) else { return Poll::Pending };
         self.asked = None;
         Poll::Ready(match answer {
-            Ok((Flag::Nothing, _)) => None,
+            Ok((LinkMessageFlag::Nothing, _)) => None,
             Ok((_, frame)) => Some(Ok(frame)),
             Err(error) => Some(Err(error)),
         })
     }
 
-    fn gives_frames(&self) -> bool {
+    fn has_frames(&self) -> bool {
         true
     }
 }
 
 impl Drop for HostStream {
     fn drop(&mut self) {
-        let named = wire::stream_of(self.context, self.handle);
-        self.questions.link.send(Kind::CloseStream, Flag::Nothing, 0, &named, b"");
+        let named = wire::stream_payload(self.context, self.handle);
+        self.questions.link.send_message(
+            LinkMessageKind::CloseStream,
+            LinkMessageFlag::Nothing,
+            0,
+            &named,
+            b"",
+        );
     }
 }
 
@@ -387,7 +428,13 @@ struct HostLogLink(Arc<WorkerLink>);
 impl HostLogLink {
     fn write_line(&self, level: u8, text: &str) {
         let end = text.floor_char_boundary(LINE_BYTES_MAX);
-        self.0.send(Kind::Log, Flag::Frame, 0, &[level], &text.as_bytes()[..end]);
+        self.0.send_message(
+            LinkMessageKind::Log,
+            LinkMessageFlag::Frame,
+            0,
+            &[level],
+            &text.as_bytes()[..end],
+        );
     }
 }
 
@@ -399,20 +446,28 @@ impl EngineObserver for HostLogLink {
         self.write_line(level, text);
     }
 
-    fn misbehaved(&self, report: &MisdeedReport) {
+    fn report_misbehavior(&self, report: &MisbehaviorReport) {
         match report.misdeed {
             // The host tells the user.
-            Misdeed::StillBlocked { able_to_run } => {
+            Misbehavior::StillBlocked { able_to_run } => {
                 let time = u64::try_from(able_to_run.as_millis()).unwrap_or(u64::MAX);
-                self.0.send(Kind::StillBlocked, Flag::Frame, 0, &[], &time.to_le_bytes());
+                self.0.send_message(
+                    LinkMessageKind::StillBlocked,
+                    LinkMessageFlag::Frame,
+                    0,
+                    &[],
+                    &time.to_le_bytes(),
+                );
             }
-            Misdeed::Blocked { .. } | Misdeed::PollsWithoutEnd | Misdeed::IgnoresCancel { .. } => {
+            Misbehavior::Blocked { .. }
+            | Misbehavior::PollsWithoutEnd
+            | Misbehavior::IgnoresCancel { .. } => {
                 self.write_line(2, &report.to_string());
             }
         }
     }
 
-    fn trouble(&self, text: &str) {
+    fn log_trouble(&self, text: &str) {
         self.write_line(1, text);
     }
 }

@@ -10,7 +10,7 @@ use futures_util::StreamExt as _;
 use jaato_config::trust::{RecordedTrust as TrustRecord, TrustStore, TrustedWorkspace};
 use jaato_loader::{
     DescribeOutcome, DescriptionCache, DescriptionEntry, FoundFile, PlaceKind, PluginFileStamp,
-    PluginSearchFolder, find_plugin_files, read_manifest, shipped_places,
+    PluginSearchFolder, find_plugin_files, read_manifest, shipped_plugin_folders,
 };
 use jaato_log::visible;
 use jaato_places::PlaceError;
@@ -20,9 +20,9 @@ use jaato_types::{Description, Error, ErrorKind};
 
 pub use seen_files::PluginStamps;
 
-use crate::describe::describe;
+use crate::describe::describe_plugin_file;
 use crate::setup::{PluginFiles, Setup};
-use crate::trusted::{private_copy, sha256_of};
+use crate::trusted::{create_private_copy, file_sha256};
 
 /// The plugin folder of a workspace, relative to its root.
 const WORKSPACE_PLUGINS: &str = ".jaato/plugins";
@@ -105,11 +105,11 @@ struct PendingPlugin {
 type PluginReadResult = Result<PendingPlugin, (PathBuf, Option<PluginFileStamp>, String)>;
 
 /// Searches all places, most trusted first.
-pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
+pub async fn discover_plugins(setup: &Setup, supervisor: &Supervisor) -> Discovery {
     let trust = PluginStamps::read_trust_stamp(setup);
     let how = PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Nothing };
     let SearchedPlugins { files, mut problems, cache_problem, described } =
-        search(setup, supervisor, how).await;
+        search_plugins(setup, supervisor, how).await;
     let (mut stamps, mut candidates) = (Vec::new(), Vec::new());
     for PluginFileCandidate { path, stamp, found } in files {
         stamps.extend(stamp.map(|stamp| (path, stamp)));
@@ -124,7 +124,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
 }
 
 /// Searches all places, most trusted first, without building a registry.
-pub async fn search(
+pub async fn search_plugins(
     setup: &Setup,
     supervisor: &Supervisor,
     how: PluginSearch<'_>,
@@ -132,14 +132,14 @@ pub async fn search(
     let found = find_plugin_files(&list_search_folders(setup));
     let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
     let record = trust_record(setup, &mut problems);
-    if let Some(error) = setup.grants.problem() {
+    if let Some(error) = setup.grants.read_problem() {
         problems.push(problem_line(&error.to_string(), error.hint().as_deref()));
     }
     let mut cache = setup
         .folders
-        .descriptions_file()
+        .description_cache_file()
         .ok()
-        .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
+        .map(|path| DescriptionCache::read_cache(path, env!("CARGO_PKG_VERSION")));
     let read =
         |file: FoundFile| (file.place, read_plugin_file(file, setup, how, &record, cache.as_mut()));
     let mut files: Vec<(PlaceKind, PluginReadResult)> = found.files.into_iter().map(read).collect();
@@ -150,7 +150,8 @@ pub async fn search(
     let files = files.into_iter().map(|(_, file)| file).collect();
     let mut described = 0;
     let files = describe_missing(files, setup, supervisor, &mut described).await;
-    problems.extend(cache.as_ref().and_then(|cache| cache.problem()).map(PlaceError::with_hint));
+    problems
+        .extend(cache.as_ref().and_then(|cache| cache.read_problem()).map(PlaceError::with_hint));
     // One folder that others can write to may contain several of ours.
     let mut told = BTreeSet::new();
     problems.retain(|problem| told.insert(problem.clone()));
@@ -164,7 +165,7 @@ pub async fn search(
 fn linked_candidates(setup: &Setup) -> impl Iterator<Item = PluginFileCandidate> {
     setup.linked.iter().map(|plugin| {
         let (path, manifest) = (plugin.path().to_owned(), plugin.manifest().clone());
-        let description = Some(jaato_loader::describe(plugin));
+        let description = Some(jaato_loader::describe_plugin(plugin));
         let (place, trust) = (LINKED, PluginFileTrust::Shipped);
         let found = PluginCandidate { path: path.clone(), place, trust, manifest, description };
         PluginFileCandidate { path, stamp: None, found: Ok(found) }
@@ -176,7 +177,7 @@ fn to_file_candidate(file: PluginReadResult) -> PluginFileCandidate {
         Ok(pending) => PluginFileCandidate {
             path: pending.file.path.clone(),
             stamp: Some(pending.entry.stamp().clone()),
-            found: Ok(pending.candidate()),
+            found: Ok(pending.into_candidate()),
         },
         Err((path, stamp, problem)) => PluginFileCandidate { path, stamp, found: Err(problem) },
     }
@@ -187,11 +188,11 @@ pub fn list_search_folders(setup: &Setup) -> Vec<PluginSearchFolder> {
     if setup.files == PluginFiles::Ignored {
         return Vec::new();
     }
-    let mut places = shipped_places(&setup.executable);
+    let mut places = shipped_plugin_folders(&setup.executable);
     let mut add = |kind, folder: &Path| places.push(PluginSearchFolder::new(kind, folder));
     setup.plugin_dirs.iter().for_each(|folder| add(PlaceKind::CommandLine, folder));
     setup.config.plugin_dirs.iter().for_each(|folder| add(PlaceKind::Variable, folder));
-    if let Ok(folder) = setup.folders.plugins() {
+    if let Ok(folder) = setup.folders.plugins_folder() {
         add(PlaceKind::User, &folder);
     }
     add(PlaceKind::Workspace, &setup.workspace.root().join(WORKSPACE_PLUGINS));
@@ -210,7 +211,7 @@ pub fn missing_shipped_hint(setup: &Setup, registry: &Registry) -> Option<String
                     plugin files";
         return Some(hint.to_owned());
     }
-    let folders = shipped_places(&setup.executable);
+    let folders = shipped_plugin_folders(&setup.executable);
     let folders: Vec<_> =
         folders.iter().map(|place| format!("`{}`", place.folder.display())).collect();
     Some(format!(
@@ -242,8 +243,8 @@ pub fn problem_line(text: &str, hint: Option<&str>) -> String {
 }
 
 fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
-    let Ok(data) = setup.folders.data() else { return TrustRecord::default() };
-    TrustStore::in_folder(data).read().unwrap_or_else(|error| {
+    let Ok(data) = setup.folders.data_folder() else { return TrustRecord::default() };
+    TrustStore::in_folder(data).read_trust().unwrap_or_else(|error| {
         let hint = error.hint();
         problems.push(problem_line(&error.to_string(), hint.as_deref()));
         TrustRecord::default()
@@ -312,7 +313,7 @@ fn read_plugin_file(
                 Some(digest) => digest.clone(),
                 None => {
                     is_changed = true;
-                    sha256_of(&file.path).map_err(|error| failed(unreadable(&error)))?
+                    file_sha256(&file.path).map_err(|error| failed(unreadable(&error)))?
                 }
             };
             entry.sha256 = Some(digest.clone());
@@ -335,8 +336,8 @@ fn trusted_digest<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'
 /// Copies a file of a trusted workspace to a private folder, if it has the trusted content. Only
 /// the copy is read, described and opened, because the file itself may be replaced at any time.
 fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, String> {
-    let folder = setup.folders.workspace_plugins().map_err(|error| error.to_string())?;
-    private_copy(path, digest, &folder).map_err(|error| error.to_string())
+    let folder = setup.folders.workspace_plugins_folder().map_err(|error| error.to_string())?;
+    create_private_copy(path, digest, &folder).map_err(|error| error.to_string())
 }
 
 async fn describe_missing(
@@ -363,7 +364,9 @@ async fn describe_missing(
                         if file.file.place == PlaceKind::Workspace =>
                     {
                         match workspace_copy(setup, &file.file.path, digest) {
-                            Ok(copy) => describe(supervisor, &setup.executable, &copy).await,
+                            Ok(copy) => {
+                                describe_plugin_file(supervisor, &setup.executable, &copy).await
+                            }
                             Err(problem) => Err(Error::new(ErrorKind::Io, problem)),
                         }
                     }
@@ -371,7 +374,7 @@ async fn describe_missing(
                     | PluginFileTrust::ByHash(_)
                     | PluginFileTrust::No(_)
                     | PluginFileTrust::WorkspaceNot => {
-                        describe(supervisor, &setup.executable, &file.file.path).await
+                        describe_plugin_file(supervisor, &setup.executable, &file.file.path).await
                     }
                 };
                 file.entry.described = Some(match answer {
@@ -405,7 +408,7 @@ fn store_descriptions(files: &[PluginReadResult], cache: &mut DescriptionCache) 
 }
 
 impl PendingPlugin {
-    fn candidate(self) -> PluginCandidate {
+    fn into_candidate(self) -> PluginCandidate {
         let description: Option<Result<Description, Error>> =
             self.entry.described.map(|described| match described {
                 DescribeOutcome::Ok(description) => Ok(*description),

@@ -31,7 +31,7 @@ impl PluginStamps {
 
     /// Reads the state of the trust record.
     pub fn read_trust_stamp(setup: &Setup) -> Option<PluginFileStamp> {
-        let data = setup.folders.data().ok()?;
+        let data = setup.folders.data_folder().ok()?;
         PluginFileStamp::read_stamp(&TrustStore::in_folder(data).path()).ok()
     }
 

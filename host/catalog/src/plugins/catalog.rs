@@ -76,7 +76,7 @@ impl Catalog {
     }
 
     /// Records the state of the files, and the problems that the user was already told.
-    pub fn watched(&self, seen: &PluginStamps, problems: Vec<String>) -> Self {
+    pub fn with_stamps(&self, seen: &PluginStamps, problems: Vec<String>) -> Self {
         let editions = list_name_owners(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
             (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
@@ -92,7 +92,7 @@ impl Catalog {
     }
 
     /// Lists the names of plugins.
-    pub fn names(&self) -> impl Iterator<Item = &PluginName> {
+    pub fn plugin_names(&self) -> impl Iterator<Item = &PluginName> {
         self.editions.keys()
     }
 
@@ -107,7 +107,7 @@ impl Catalog {
     }
 
     /// Returns the next catalog, and the changes.
-    pub fn next(&self, renewal: CatalogRenewal<'_>) -> (Self, Vec<PluginNews>) {
+    pub fn renew(&self, renewal: CatalogRenewal<'_>) -> (Self, Vec<PluginNews>) {
         let CatalogRenewal { files, problems, rules, again, last_edition } = renewal;
         let mut next = Self { problems: problems.into_iter().collect(), ..Self::default() };
         let mut slots: Vec<CatalogCandidate> =
@@ -118,7 +118,7 @@ impl Catalog {
             if !is_named(&registry, entry) {
                 continue;
             }
-            let before = self.editions.get(name).filter(|_| self.is_same(entry, slot));
+            let before = self.editions.get(name).filter(|_| self.is_same_plugin(entry, slot));
             let stamp = slot.stamp.clone();
             let edition = match before {
                 Some(edition) if !again.contains(name) => Edition { stamp, ..edition.clone() },
@@ -126,7 +126,7 @@ impl Catalog {
                     *last_edition += 1;
                     let content = match before {
                         Some(edition) => edition.content,
-                        None => self.content_of(entry, slot).unwrap_or(*last_edition),
+                        None => self.content_number(entry, slot).unwrap_or(*last_edition),
                     };
                     Edition { number: *last_edition, content, stamp }
                 }
@@ -139,7 +139,7 @@ impl Catalog {
     }
 
     /// Returns the entry of a file whose plugin is in use.
-    fn in_use(&self, path: &Path) -> Option<&PluginEntry> {
+    fn entry_in_use(&self, path: &Path) -> Option<&PluginEntry> {
         list_name_owners(&self.registry)
             .find(|entry| entry.candidate.path == path && entry.status == PluginStatus::Active)
     }
@@ -150,7 +150,7 @@ impl Catalog {
         next: &mut Self,
     ) -> Option<CatalogCandidate> {
         let PluginFileCandidate { path, stamp, found } = file;
-        let before = self.in_use(&path);
+        let before = self.entry_in_use(&path);
         let why = match (&found, before) {
             (Err(problem), None) => {
                 next.problems.insert(problem.clone());
@@ -187,15 +187,17 @@ impl Catalog {
             let refused = registry.plugins().iter().zip(&*slots).position(|(entry, slot)| {
                 matches!(entry.status, PluginStatus::Refused(_))
                     && slot.origin == CandidateOrigin::File
-                    && self.in_use(&entry.candidate.path).is_some_and(|before| {
+                    && self.entry_in_use(&entry.candidate.path).is_some_and(|before| {
                         self.edition(before.candidate.manifest.name.as_str()).stamp != slot.stamp
                     })
             });
             // Each round restores one more previous entry, so the loop ends.
             let Some(at) = refused else { return registry };
-            let Some(before) = self.in_use(&slots[at].candidate.path) else { return registry };
+            let Some(before) = self.entry_in_use(&slots[at].candidate.path) else {
+                return registry;
+            };
             let name = &before.candidate.manifest.name;
-            if let Some((why, _)) = registry.plugins()[at].why_not() {
+            if let Some((why, _)) = registry.plugins()[at].unusable_reason() {
                 kept.insert(name.clone(), why);
             }
             slots[at] = CatalogCandidate::from_previous(before, &self.edition(name.as_str()));
@@ -203,17 +205,17 @@ impl Catalog {
     }
 
     /// Returns true if a plugin is unchanged.
-    fn is_same(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> bool {
+    fn is_same_plugin(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> bool {
         let Some(before) = self.registry.plugin(entry.candidate.manifest.name.as_str()) else {
             return false;
         };
         slot.origin == CandidateOrigin::Before
             || (before.candidate.trust == entry.candidate.trust
-                && self.content_of(entry, slot).is_some())
+                && self.content_number(entry, slot).is_some())
     }
 
     /// Returns the number of a plugin's content, if it is the same as before.
-    fn content_of(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> Option<u64> {
+    fn content_number(&self, entry: &PluginEntry, slot: &CatalogCandidate) -> Option<u64> {
         let name = &entry.candidate.manifest.name;
         let edition = self.editions.get(name)?;
         let before = &self.registry.plugin(name.as_str())?.candidate;
@@ -235,7 +237,7 @@ impl Catalog {
                     self.describe_change(before, entry).map(|text| (INFO, text))
                 }
                 status if all.any(|it| it.candidate.path == *path && it.status == *status) => None,
-                _ => entry.why_not().map(|(why, hint)| {
+                _ => entry.unusable_reason().map(|(why, hint)| {
                     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
                     let path = path.display();
                     let text = format!("plugin `{name}` (`{path}`) cannot be used: {why}{hint}");
@@ -298,7 +300,7 @@ impl Catalog {
 
     /// Returns true if a plugin offers models the same in both catalogs, and has the same trust for
     /// it.
-    pub fn offers_the_same(&self, other: &Self, plugin: &str) -> bool {
+    pub fn has_same_offer(&self, other: &Self, plugin: &str) -> bool {
         let offer = |catalog: &Self| -> Option<(bool, Vec<ToolSpec>)> {
             let entry = catalog.registry.plugin(plugin)?;
             let tools = entry.description()?.tools.clone();

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use jaato_config::trust::TrustedWorkspace;
 use jaato_process::Supervisor;
-use jaato_registry::{Registry, nearest};
+use jaato_registry::{Registry, nearest_name};
 use jaato_types::{Error, ErrorKind, PluginName};
 
 use super::Plugins;
 use super::catalog::CatalogRenewal;
 use super::news::{PluginNews, WARN};
 use crate::discover::{
-    PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, registry_rules, search,
+    PluginFileCandidate, PluginSearch, PluginStamps, RereadFiles, registry_rules, search_plugins,
 };
 use crate::setup::Setup;
 
@@ -40,7 +40,7 @@ impl Plugins {
         let mut seen = self.seen.lock().await;
         let now = PluginStamps::read_all(inputs.setup);
         if now != *seen {
-            *seen = self.renew(inputs, &seen, now, RereadFiles::Nothing, &[]).await;
+            *seen = self.renew_catalog(inputs, &seen, now, RereadFiles::Nothing, &[]).await;
         }
     }
 
@@ -64,7 +64,7 @@ impl Plugins {
     ///
     /// # Errors
     /// If no plugin has this name, or plugins are not watched.
-    pub async fn redescribe(
+    pub async fn redescribe_plugins(
         &self,
         inputs: ScanInputs<'_>,
         plugin: Option<&str>,
@@ -77,7 +77,7 @@ impl Plugins {
             ));
         }
         let mut seen = self.seen.lock().await;
-        let mut told = self.state().journal.current_position();
+        let mut told = self.lock_state().journal.current_position();
         let mut names = Vec::new();
         let mut files = Vec::new();
         for entry in self.current().registry.plugins() {
@@ -88,25 +88,26 @@ impl Plugins {
             }
         }
         let again = if plugin.is_some() { RereadFiles::Files(&files) } else { RereadFiles::All };
-        *seen =
-            self.renew(inputs, &seen, PluginStamps::read_all(inputs.setup), again, &names).await;
+        *seen = self
+            .renew_catalog(inputs, &seen, PluginStamps::read_all(inputs.setup), again, &names)
+            .await;
         drop(seen);
         let is_there = |name: &str| self.current().registry.plugin(name).is_some();
         if let Some(name) = plugin.filter(|name| names.is_empty() && !is_there(name)) {
             let error = Error::new(ErrorKind::NotFound, format!("there is no plugin `{name}`"));
             let current = self.current();
-            let known = current.names().map(PluginName::as_str);
-            return Err(match nearest(name, known) {
+            let known = current.plugin_names().map(PluginName::as_str);
+            return Err(match nearest_name(name, known) {
                 Some(near) => error.with_hint(format!("did you mean `{near}`?")),
                 None => error.with_hint("`jaato plugin list` shows their names"),
             });
         }
-        Ok(self.state().journal.unseen_lines(&mut told, None))
+        Ok(self.lock_state().journal.unseen_lines(&mut told, None))
     }
 
     /// Creates the next catalog and returns the new state of the files. Dropping the future changes
     /// nothing.
-    async fn renew(
+    async fn renew_catalog(
         &self,
         inputs: ScanInputs<'_>,
         before: &PluginStamps,
@@ -116,9 +117,9 @@ impl Plugins {
     ) -> PluginStamps {
         let mut settles = 0;
         let found = loop {
-            let workspace = still_trusted_workspace(inputs.setup);
+            let workspace = current_trusted_workspace(inputs.setup);
             let how = PluginSearch { workspace: workspace.as_ref(), again };
-            let found = search(inputs.setup, inputs.supervisor, how).await;
+            let found = search_plugins(inputs.setup, inputs.supervisor, how).await;
             let is_broken = found.files.iter().any(|file| is_broken(file, before));
             if !is_broken || settles >= SETTLES_MAX {
                 break found;
@@ -132,10 +133,10 @@ impl Plugins {
             }
             now = later;
         };
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let (mut last_edition, current) = (state.last_edition, state.current.clone());
         let rules = registry_rules(inputs.setup);
-        let (next, news) = current.next(CatalogRenewal {
+        let (next, news) = current.renew(CatalogRenewal {
             files: found.files,
             problems: found.problems,
             rules: &rules,
@@ -160,6 +161,6 @@ fn is_broken(file: &PluginFileCandidate, before: &PluginStamps) -> bool {
 }
 
 /// Returns the workspace if it was trusted when jaato started and still is.
-fn still_trusted_workspace(setup: &Setup) -> Option<TrustedWorkspace> {
+fn current_trusted_workspace(setup: &Setup) -> Option<TrustedWorkspace> {
     setup.trusted_workspace().and_then(|_| setup.trusted_workspace_now())
 }

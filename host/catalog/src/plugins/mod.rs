@@ -49,7 +49,7 @@ pub struct StartState {
 
 /// The current plugins, and each session's view of them.
 pub struct Plugins {
-    state: Mutex<State>,
+    state: Mutex<PluginsState>,
     /// Held during a check.
     seen: tokio::sync::Mutex<PluginStamps>,
     is_watched: AtomicBool,
@@ -60,7 +60,7 @@ pub struct Plugins {
 }
 
 /// State that changes together.
-struct State {
+struct PluginsState {
     current: Arc<Catalog>,
     views: HashMap<SessionId, SessionView>,
     journal: NewsJournal,
@@ -76,7 +76,7 @@ impl Plugins {
     /// Takes the plugins that were found at the start.
     pub fn new(registry: Registry, start: StartState, log: Log) -> Self {
         let current = Arc::new(Catalog::from_first_registry(registry));
-        let state = State {
+        let state = PluginsState {
             current,
             views: HashMap::new(),
             journal: NewsJournal::default(),
@@ -90,15 +90,15 @@ impl Plugins {
     }
 
     /// Starts watching. Further calls have no effect.
-    pub async fn watch(&self) {
+    pub async fn start_watching(&self) {
         let mut seen = self.seen.lock().await;
         if self.is_watched.swap(true, Relaxed) {
             return;
         }
         let start = std::mem::take(&mut *self.start.lock());
         *seen = PluginStamps { files: start.stamps.into_iter().collect(), trust: start.trust };
-        let mut state = self.state();
-        let watched = Arc::new(state.current.watched(&seen, start.problems));
+        let mut state = self.lock_state();
+        let watched = Arc::new(state.current.with_stamps(&seen, start.problems));
         state.current = Arc::clone(&watched);
         // Before this there was only one catalog.
         state.views.values_mut().for_each(|view| view.switch_base(&watched));
@@ -111,12 +111,12 @@ impl Plugins {
 
     /// Returns the current catalog.
     pub fn current(&self) -> Arc<Catalog> {
-        Arc::clone(&self.state().current)
+        Arc::clone(&self.lock_state().current)
     }
 
     /// Records a plugin's misdeed as news, and wakes the calls that show it.
     pub fn report_misdeed(&self, plugin: &PluginName, text: String) {
-        self.state().add_news([PluginNews::new(Some(plugin), WARN, text)], &self.log);
+        self.lock_state().add_news([PluginNews::new(Some(plugin), WARN, text)], &self.log);
         self.misdeeds.notify_waiters();
     }
 
@@ -125,12 +125,12 @@ impl Plugins {
         self.misdeeds.notified()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, PluginsState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl PluginsState {
     /// Records news for the user.
     fn add_news(&mut self, news: impl IntoIterator<Item = PluginNews>, log: &Log) {
         for news in news {

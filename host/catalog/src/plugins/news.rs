@@ -84,21 +84,21 @@ impl NewsJournal {
 mod tests {
     use super::*;
 
-    fn news(plugin: &str, text: &str) -> PluginNews {
+    fn test_news(plugin: &str, text: &str) -> PluginNews {
         PluginNews::new(Some(&PluginName::from(plugin)), INFO, text)
     }
 
     #[test]
     fn news_line_is_shown_once_and_early_if_its_plugin_is_called() {
         let mut journal = NewsJournal::default();
-        journal.push(news("moon", "before"));
+        journal.push(test_news("moon", "before"));
         let mut told = journal.current_position();
-        journal.push(news("moon", "one\nhint: two"));
-        journal.push(news("sun", "three"));
+        journal.push(test_news("moon", "one\nhint: two"));
+        journal.push(test_news("sun", "three"));
         assert_eq!(journal.unseen_lines(&mut told, Some("moon")), ["one; two"]);
         assert!(journal.unseen_lines(&mut told, Some("moon")).is_empty());
         assert_eq!(journal.unseen_lines(&mut told, None), ["three"]);
-        journal.push(news("moon", "four"));
+        journal.push(test_news("moon", "four"));
         assert_eq!(journal.unseen_lines(&mut told, None), ["four"]);
         assert!(journal.unseen_lines(&mut told, None).is_empty());
     }
@@ -107,7 +107,7 @@ mod tests {
     fn oldest_news_lines_are_dropped_at_the_limit() {
         let mut journal = NewsJournal::default();
         let mut told = journal.current_position();
-        (0..=NEWS_MAX).for_each(|number| journal.push(news("moon", &number.to_string())));
+        (0..=NEWS_MAX).for_each(|number| journal.push(test_news("moon", &number.to_string())));
         let taken = journal.unseen_lines(&mut told, None);
         assert_eq!((taken.len(), taken[0].as_str()), (NEWS_MAX, "1"));
     }

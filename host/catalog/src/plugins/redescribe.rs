@@ -6,7 +6,9 @@ use jaato_loader::{DescribeOutcome, DescriptionCache, find_plugin_files, read_ma
 use jaato_registry::{PluginEntry, Registry};
 use jaato_types::{Description, Manifest};
 
-use crate::discover::{PluginSearch, RereadFiles, list_search_folders, registry_rules, search};
+use crate::discover::{
+    PluginSearch, RereadFiles, list_search_folders, registry_rules, search_plugins,
+};
 use crate::setup::{Setup, supervisor};
 
 /// A plugin file that was described again.
@@ -23,8 +25,8 @@ pub struct RedescribedFile {
 /// Describes the files of one plugin again, or of all, and stores the results in the cache. The
 /// result is empty if no such plugin exists or was known.
 pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<RedescribedFile> {
-    let cache = setup.folders.descriptions_file().ok();
-    let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
+    let cache = setup.folders.description_cache_file().ok();
+    let cache = cache.map(|path| DescriptionCache::read_cache(path, env!("CARGO_PKG_VERSION")));
     let mut known = Vec::new();
     for file in find_plugin_files(&list_search_folders(setup)).files {
         let last = cache.as_ref().and_then(|cache| cache.latest_entry(&file.path));
@@ -46,7 +48,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Redescri
     let files: Vec<PathBuf> = known.iter().map(|(path, _)| path.clone()).collect();
     let how =
         PluginSearch { workspace: setup.trusted_workspace(), again: RereadFiles::Files(&files) };
-    let found = search(setup, &supervisor(setup), how).await;
+    let found = search_plugins(setup, &supervisor(setup), how).await;
     let candidates = found.files.iter().filter_map(|file| file.found.as_ref().ok().cloned());
     let registry = Registry::build(candidates, &registry_rules(setup));
     let mut all = Vec::new();

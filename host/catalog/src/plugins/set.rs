@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::news::{PluginNews, WARN};
-use super::{Plugins, State};
+use super::{Plugins, PluginsState};
 use jaato_registry::{
     DescriptionOmission, PluginFileTrust, PluginStatus, RESERVED_COMMANDS, RESERVED_TOOLS,
     Registry, RegistryRules, SchemaCheck, ToolEntry, ToolStatus, keep_usable,
@@ -95,18 +95,18 @@ impl DynamicTools {
 }
 
 /// Finds another plugin that declares this tool name.
-fn others_prefix<'a>(
+fn foreign_prefix_owner<'a>(
     registry: &'a Registry,
     plugin: &PluginName,
     tool: &str,
 ) -> Option<&'a PluginName> {
     let plugins = registry.plugins().iter().filter(|it| it.status == PluginStatus::Active);
-    let names = plugins.filter(|it| it.description().is_some_and(|known| known.may_set(tool)));
+    let names = plugins.filter(|it| it.description().is_some_and(|known| known.can_set_tool(tool)));
     names.map(|it| &it.candidate.manifest.name).find(|name| *name != plugin)
 }
 
 /// Returns why a plugin cannot set a tool with this name, or `None` if it can.
-fn why_refused(
+fn refusal_reason(
     registry: &Registry,
     plugin: &PluginName,
     name: &str,
@@ -114,7 +114,7 @@ fn why_refused(
 ) -> Option<String> {
     if RESERVED_TOOLS.contains(&name) {
         Some("jaato has a tool with that name".to_owned())
-    } else if let Some(other) = others_prefix(registry, plugin, name) {
+    } else if let Some(other) = foreign_prefix_owner(registry, plugin, name) {
         Some(format!("names with this prefix belong to plugin `{other}`"))
     } else if let Some(holder) = registry.tool(name) {
         Some(format!("plugin `{}` has a tool with that name", holder.plugin))
@@ -129,7 +129,7 @@ fn refused_tool(omission: &DescriptionOmission) -> RefusedTool {
 
 /// Removes the promises of a foreign tool, because its author is not the plugin's and no one
 /// vouches for them. `parallel_safe` stays because it loosens no rule.
-fn promise_nothing(spec: &mut ToolSpec) {
+fn clear_tool_promises(spec: &mut ToolSpec) {
     let parallel_safe = spec.annotations.parallel_safe;
     spec.annotations = Annotations { parallel_safe, ..Annotations::default() };
     spec.auto_approval = false;
@@ -138,7 +138,7 @@ fn promise_nothing(spec: &mut ToolSpec) {
 
 /// Returns the notices that were not shown before.
 fn new_notices(
-    state: &mut State,
+    state: &mut PluginsState,
     plugin: &PluginName,
     owner: Option<&SessionId>,
     notices: Vec<String>,
@@ -175,7 +175,7 @@ impl Plugins {
         let mut description = Description { tools, commands, ..Description::default() };
         let left_out = keep_usable(&mut description, SchemaCheck::Compile);
         let mut refused: Vec<RefusedTool> = left_out.iter().map(refused_tool).collect();
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let now = Instant::now();
         let interval = Duration::from_millis(TOOLS_SET_INTERVAL_MS);
         let before = state.set.iter().find(|it| it.is_set_by(plugin, owner));
@@ -193,14 +193,14 @@ impl Plugins {
         let mut kept = Vec::new();
         for mut spec in description.tools {
             let name = spec.name.as_str();
-            let why = why_refused(&registry, plugin, name, &others);
+            let why = refusal_reason(&registry, plugin, name, &others);
             if let Some(why) = why {
                 refused.push(RefusedTool::new(name, why));
                 continue;
             }
             let status = rules.tool_status(name);
             if spec.foreign {
-                promise_nothing(&mut spec);
+                clear_tool_promises(&mut spec);
             }
             if rules.tools_only.is_some() {
                 spec.availability = Availability::Core;
@@ -246,7 +246,7 @@ impl Plugins {
     /// Lists the commands that plugins have set, each with its plugin: those for one session, or
     /// all.
     pub fn set_commands(&self, session: Option<&SessionId>) -> Vec<(PluginName, CommandSpec)> {
-        let state = self.state();
+        let state = self.lock_state();
         let is_for =
             |it: &&Arc<DynamicTools>| session.is_none_or(|session| it.is_visible_to(session));
         let set = state.set.iter().filter(is_for);

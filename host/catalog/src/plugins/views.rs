@@ -37,7 +37,7 @@ impl SessionView {
     }
 
     /// Returns true if the session has found that this edition cannot be started.
-    fn refuses(&self, plugin: &str, number: u64) -> bool {
+    fn refuses_edition(&self, plugin: &str, number: u64) -> bool {
         self.refused.get(plugin).is_some_and(|(refused, _)| *refused == number)
     }
 }
@@ -75,7 +75,7 @@ impl SessionOffer {
 impl Plugins {
     /// Creates a session's view from the current catalog.
     pub fn open_view(&self, session: &SessionId) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let view = SessionView {
             base: Arc::clone(&state.current),
             others: HashMap::new(),
@@ -88,25 +88,25 @@ impl Plugins {
 
     /// Removes a session's view.
     pub fn close_view(&self, session: &SessionId) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.views.remove(session);
         state.set.retain(|set| !set.is_only_for(session));
         state.notices.retain(|(_, owner), _| owner.as_ref() != Some(session));
     }
 
     /// Returns the catalog for a session's call of a plugin.
-    pub fn for_call(&self, session: &SessionId, plugin: &str) -> Arc<Catalog> {
-        let mut state = self.state();
+    pub fn catalog_for_call(&self, session: &SessionId, plugin: &str) -> Arc<Catalog> {
+        let mut state = self.lock_state();
         let newest = Arc::clone(&state.current);
         let Some(view) = state.views.get_mut(session) else { return newest };
         let mine = Arc::clone(view.catalog_of(plugin));
         let Some(entry) = newest.registry.plugin(plugin) else { return mine };
         let (number, has) = (newest.edition(plugin).number, mine.edition(plugin).number);
-        if number == has || view.refuses(plugin, number) {
+        if number == has || view.refuses_edition(plugin, number) {
             return mine;
         }
         let is_known = mine.registry.plugin(plugin).is_some();
-        if is_known && !newest.offers_the_same(&mine, plugin) {
+        if is_known && !newest.has_same_offer(&mine, plugin) {
             return mine;
         }
         view.others.insert(entry.candidate.manifest.name.clone(), Arc::clone(&newest));
@@ -114,8 +114,8 @@ impl Plugins {
     }
 
     /// Returns a session's offer.
-    pub fn offer(&self, session: &SessionId) -> SessionOffer {
-        let state = self.state();
+    pub fn session_offer(&self, session: &SessionId) -> SessionOffer {
+        let state = self.lock_state();
         match state.views.get(session) {
             Some(SessionView { base, others, set, .. }) => {
                 SessionOffer { base: Arc::clone(base), others: others.clone(), set: set.clone() }
@@ -131,7 +131,7 @@ impl Plugins {
     /// Switches to changes at the start of a turn. `is_live` returns whether the session has an
     /// instance of a plugin. Returns true if the offer may have changed.
     pub fn begin_turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let newest = Arc::clone(&state.current);
         let set = state.set.iter().filter(|set| set.is_visible_to(session));
         let set: Vec<Arc<DynamicTools>> = set.cloned().collect();
@@ -142,12 +142,15 @@ impl Plugins {
         if Arc::ptr_eq(&view.base, &newest) && view.others.is_empty() {
             return has_set;
         }
-        let known: Vec<PluginName> = view.base.names().chain(view.others.keys()).cloned().collect();
+        let known: Vec<PluginName> =
+            view.base.plugin_names().chain(view.others.keys()).cloned().collect();
         let mut others = HashMap::new();
         for name in known {
             let mine = view.catalog_of(name.as_str());
             let stays = match newest.registry.plugin(name.as_str()) {
-                Some(_) => view.refuses(name.as_str(), newest.edition(name.as_str()).number),
+                Some(_) => {
+                    view.refuses_edition(name.as_str(), newest.edition(name.as_str()).number)
+                }
                 None => mine.is_in_use(name.as_str()) && is_live(&name),
             };
             if stays {
@@ -161,7 +164,7 @@ impl Plugins {
     /// Takes the tools that plugins have set since the turn began. Tools that changed or were
     /// removed stay until the next turn. Returns true if there are new ones.
     pub fn begin_step(&self, session: &SessionId) -> bool {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let newest = state.set.iter().filter(|set| set.is_visible_to(session));
         let newest: Vec<Arc<DynamicTools>> = newest.cloned().collect();
         let Some(view) = state.views.get_mut(session) else { return false };
@@ -193,7 +196,7 @@ impl Plugins {
         stays: &Arc<Catalog>,
         why: &str,
     ) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let Some(view) = state.views.get_mut(session) else { return };
         let number = refused.edition(plugin.as_str()).number;
         view.others.insert(plugin.clone(), Arc::clone(stays));
@@ -207,18 +210,18 @@ impl Plugins {
     /// Returns why a content other than a plugin's current file is in use, in general or in a
     /// session.
     pub fn kept_reason(&self, plugin: &str) -> Option<String> {
-        let state = self.state();
+        let state = self.lock_state();
         if let Some(why) = state.current.kept_reason(plugin) {
             return Some(why.to_owned());
         }
         let number = state.current.edition(plugin).number;
-        let refused = state.views.values().find(|view| view.refuses(plugin, number));
+        let refused = state.views.values().find(|view| view.refuses_edition(plugin, number));
         refused.and_then(|view| view.refused.get(plugin)).map(|(_, why)| why.clone())
     }
 
     /// Returns the news that a session has not seen: all of it, or only about one plugin.
     pub fn unseen_news(&self, session: &SessionId, about: Option<&str>) -> Vec<String> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         let state = &mut *state;
         let Some(view) = state.views.get_mut(session) else { return Vec::new() };
         state.journal.unseen_lines(&mut view.told, about)

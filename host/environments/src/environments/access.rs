@@ -49,7 +49,7 @@ impl EnvironmentAccess for SessionEnvironment {
         Some(member.call(host, &plugin, &operation, (request, files), tell))
     }
 
-    fn resources(
+    fn call_resources(
         &self,
         asked: EnvironmentRequest,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
@@ -57,7 +57,7 @@ impl EnvironmentAccess for SessionEnvironment {
         let EnvironmentRequest { plugin, session, asker, operation, request, tell, .. } = asked;
         let resources = Arc::clone(&self.resources);
         let asking = ResourceCaller { host, resources, plugin, session, asker, tell };
-        Box::pin(async move { asking.answer(&operation, &request).await })
+        Box::pin(async move { asking.answer_operation(&operation, &request).await })
     }
 }
 

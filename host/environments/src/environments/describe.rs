@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jaato_config::DEFAULT_ENVIRONMENT;
-use jaato_instances::{CallSite, DeltaCallback, EnvironmentAccess, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, EnvironmentAccess, invalid_answer_error};
 use jaato_loader::EngineServiceAnswer;
 use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use super::scope::serialize_request;
 use super::{
     EnvironmentChoice, EnvironmentMember, EnvironmentScope, Environments, SessionEnvironment,
-    SessionFileLimits, SharedEnvironment, choose_environment, with_options_of,
+    SessionFileLimits, SharedEnvironment, choose_environment, with_environment_options,
 };
 
 /// An environment in the list.
@@ -60,12 +60,12 @@ impl Environments {
     ///
     /// # Errors
     /// `configuration` if no plugin offers the environment, or a setting is unknown or given twice.
-    pub fn options(
+    pub fn parse_options(
         &self,
         name: &str,
         given: &[(String, String)],
     ) -> Result<Map<String, Value>, Error> {
-        with_options_of(self, name, |_, known| known.parse_options(given))
+        with_environment_options(self, name, |_, known| known.parse_options(given))
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
@@ -87,7 +87,7 @@ impl Environments {
     ///
     /// # Errors
     /// If the program cannot run or was cancelled.
-    pub async fn execute(
+    pub async fn run_command(
         self: &Arc<Self>,
         session: &SessionId,
         spawn: &Spawn,
@@ -95,7 +95,7 @@ impl Environments {
         cancel: &Cancel,
         mut take: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ProcessExit, Error> {
-        let member = self.member(session)?;
+        let member = self.require_member(session)?;
         let quiet: DeltaCallback = Arc::new(|_| {});
         let nobody = PluginName::from("host");
         let call = |operation: &str, frame| {
@@ -129,7 +129,7 @@ impl Environments {
                     let text = "the environment did not report how the program ended";
                     return Err(Error::new(ErrorKind::PluginMisbehaved, text));
                 };
-                let wrong = wrong_answer(member.scope().plugin());
+                let wrong = invalid_answer_error(member.scope().plugin());
                 let frame = Frame::parse(&piece).map_err(&wrong)?;
                 match frame.json().map_err(&wrong)? {
                     ProcessEvent::Output { stream, .. } => take(stream, frame.bytes),
@@ -155,13 +155,13 @@ impl Environments {
     ///
     /// # Errors
     /// The environment's error, or `unknown_operation` if it answers with a stream.
-    pub async fn request(
+    pub async fn send_request(
         self: &Arc<Self>,
         session: &SessionId,
         operation: &str,
         frame: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        let (member, quiet) = (self.member(session)?, Arc::new(|_| {}) as DeltaCallback);
+        let (member, quiet) = (self.require_member(session)?, Arc::new(|_| {}) as DeltaCallback);
         let (host, asker) = (Arc::clone(self), PluginName::from("host"));
         match member.call(host, &asker, operation, (frame, None), quiet).await? {
             EngineServiceAnswer::Frame(answer) => Ok(answer),
@@ -172,7 +172,7 @@ impl Environments {
         }
     }
 
-    fn member(&self, session: &SessionId) -> Result<Arc<EnvironmentMember>, Error> {
+    fn require_member(&self, session: &SessionId) -> Result<Arc<EnvironmentMember>, Error> {
         self.member_of(session).ok_or_else(|| {
             let text = "the session has no execution environment";
             Error::new(ErrorKind::NotFound, text)
@@ -183,18 +183,18 @@ impl Environments {
     ///
     /// # Errors
     /// If the environment is not ready.
-    pub async fn facts(
+    pub async fn environment_facts(
         self: &Arc<Self>,
         session: &SessionId,
         notice: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<EnvironmentFacts, Error> {
-        let member = self.member(session)?;
+        let member = self.require_member(session)?;
         let tell: DeltaCallback = Arc::new(move |delta| {
             if let Delta::Notice { text, .. } = delta {
                 notice(text);
             }
         });
-        member.scope().facts(self, &tell).await
+        member.scope().environment_facts(self, &tell).await
     }
 
     /// Sets the limits for file operations of a session that belong to no call.
@@ -207,20 +207,20 @@ impl Environments {
     /// Asks a session's environment where paths lead. Returns one answer per path, or `None` if the
     /// environment has no files or cannot tell. If the environment cannot be reached, every path is
     /// unknown.
-    pub async fn resolve(
+    pub async fn resolve_paths(
         self: &Arc<Self>,
         session: &SessionId,
         paths: &[PathBuf],
     ) -> Option<Vec<Option<ResolvedPath>>> {
         let member = self.member_of(session)?;
-        if !member.scope().has(self, EnvironmentPart::Files) {
+        if !member.scope().has_part(self, EnvironmentPart::Files) {
             return None;
         }
         let quiet: DeltaCallback = Arc::new(|_| {});
         let asked = paths.iter().take(RESOLVE_PATHS_MAX);
         let paths = asked.map(|path| path.to_string_lossy().into_owned()).collect();
         let request = serialize_request(&FileResolve { paths, ..FileResolve::default() }).ok()?;
-        match member.ask(self, RESOLVE, request, &quiet).await {
+        match member.ask_environment(self, RESOLVE, request, &quiet).await {
             Ok(answer) => Frame::read::<FileResolveAnswer>(&answer).ok().map(|it| it.paths),
             Err(error) if error.kind == ErrorKind::UnknownOperation => None,
             Err(_) => Some(Vec::new()),
@@ -229,8 +229,8 @@ impl Environments {
 
     /// Returns true if the plugin of a session's environment declares this part, even if the
     /// environment is not set up.
-    pub fn has(&self, session: &SessionId, part: EnvironmentPart) -> bool {
-        self.member_of(session).is_some_and(|member| member.scope().has(self, part))
+    pub fn has_part(&self, session: &SessionId, part: EnvironmentPart) -> bool {
+        self.member_of(session).is_some_and(|member| member.scope().has_part(self, part))
     }
 
     /// Gives a session a shared environment, or one of its own as configured, in this working
@@ -239,7 +239,7 @@ impl Environments {
     ///
     /// # Errors
     /// If no plugin offers the configured environment, or it has no such option.
-    pub fn enter(
+    pub fn enter_environment(
         &self,
         session: &SessionId,
         shared: Option<&SharedEnvironment>,
@@ -258,7 +258,7 @@ impl Environments {
                 Arc::new(EnvironmentScope::new(EnvironmentChoice { directory, ..choice }))
             }
         };
-        self.join(session, scope);
+        self.add_member(session, scope);
         Ok(())
     }
 

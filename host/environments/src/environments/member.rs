@@ -70,7 +70,7 @@ pub fn is_operation(operation: &str) -> bool {
 
 impl EnvironmentMember {
     pub(super) fn new(scope: Arc<EnvironmentScope>, session: SessionId) -> Self {
-        scope.enter();
+        scope.add_session();
         Self {
             scope,
             session,
@@ -87,7 +87,7 @@ impl EnvironmentMember {
     }
 
     /// Sends the host's own request to the environment.
-    pub(super) async fn ask(
+    pub(super) async fn ask_environment(
         &self,
         host: &Arc<Environments>,
         operation: &str,
@@ -111,12 +111,12 @@ impl EnvironmentMember {
         let plugin = plugin.clone();
         Box::pin(async move {
             check_request(&request)?;
-            let mut request = own.checked_request(&operation, request)?;
+            let mut request = own.check_ownership(&operation, request)?;
             let paths = named_paths(&operation, &request)?;
             if let Some(named) = &paths {
-                request = with_limits(request, &own.limits(files.as_deref(), named))?;
+                request = with_limits(request, &own.file_limits(files.as_deref(), named))?;
             }
-            if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
+            if let Some(served) = own.run_in_process(&host, &operation, &request, &tell).await? {
                 return Ok(served);
             }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
@@ -127,7 +127,7 @@ impl EnvironmentMember {
                 let stream = EnvironmentStream::new(ready, stream);
                 match (operation.as_str(), number) {
                     (terminal::SPAWN, Some(number)) => {
-                        stream.with_end(own.hold_terminal(&host, number, plugin))
+                        stream.with_end_hook(own.track_terminal(&host, number, plugin))
                     }
                     _ => stream,
                 }
@@ -137,9 +137,9 @@ impl EnvironmentMember {
 
     /// Returns the limits of a file operation: those of its call or, outside of calls, the general
     /// deny rules.
-    fn limits(&self, files: Option<&CallFiles>, named: &NamedPaths) -> FileLimits {
+    fn file_limits(&self, files: Option<&CallFiles>, named: &NamedPaths) -> FileLimits {
         match files {
-            Some(files) => files.limits_of(named),
+            Some(files) => files.limits_for(named),
             None => {
                 let of_all = self.limits_of_all.lock().clone();
                 of_all.map_or_else(FileLimits::default, |limits| limits())
@@ -154,7 +154,7 @@ impl EnvironmentMember {
 
     /// Runs a program on this machine as the environment prepared it, and handles requests about
     /// such programs. Returns `None` for requests that the environment must answer.
-    async fn run_here(
+    async fn run_in_process(
         &self,
         host: &Arc<Environments>,
         operation: &str,
@@ -163,15 +163,15 @@ impl EnvironmentMember {
     ) -> Result<Option<EngineServiceAnswer>, Error> {
         let programs = self.scope.programs(host);
         if operation != SPAWN {
-            let served = programs.answer(operation, request);
+            let served = programs.answer_operation(operation, request);
             return match served {
                 Some(served) => served.await.map(Some),
                 None => Ok(None),
             };
         }
-        let prepared = self.scope.prepare(host, request.to_vec(), tell).await?;
+        let prepared = self.scope.prepare_spawn(host, request.to_vec(), tell).await?;
         let Some(mut spawn) = prepared else { return Ok(None) };
-        self.mark(&mut spawn);
+        self.mark_session(&mut spawn);
         let served = programs.start(spawn).await?;
         if let EngineServiceAnswer::StreamWith(head, _) = &served
             && let Some(number) = head.get("process").and_then(Value::as_u64)
@@ -182,20 +182,20 @@ impl EnvironmentMember {
     }
 
     /// Marks a program as the session's, even if the environment set another marker.
-    fn mark(&self, spawn: &mut Spawn) {
+    fn mark_session(&self, spawn: &mut Spawn) {
         let marker = self.session.as_str().to_owned();
         spawn.variables.insert(SESSION_MARKER.to_owned(), marker);
     }
 
     /// Sends the host's own request about something that the session has in the environment.
-    pub async fn answer(
+    pub async fn answer_operation(
         self: Arc<Self>,
         host: Arc<Environments>,
         operation: &'static str,
         request: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
         check_request(&request)?;
-        let request = self.checked_request(operation, request)?;
+        let request = self.check_ownership(operation, request)?;
         let quiet: DeltaCallback = Arc::new(|_| {});
         let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
         Ok(answer)
@@ -203,14 +203,14 @@ impl EnvironmentMember {
 
     /// Returns the token that is cancelled when this plugin's terminal ends, or `None` if the
     /// plugin has no such terminal.
-    pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
+    pub fn terminal_end(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
         let terminals = self.terminals.lock();
         let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
         Some(held.over.clone())
     }
 
     /// Records a new terminal's owner. Returns the work to do when its stream ends.
-    fn hold_terminal(
+    fn track_terminal(
         self: &Arc<Self>,
         host: &Arc<Environments>,
         number: u64,
@@ -232,7 +232,7 @@ impl EnvironmentMember {
 
     /// Checks that a request names only the session's own programs, terminals and files. Marks new
     /// programs as the session's.
-    fn checked_request(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
+    fn check_ownership(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
         let is_start = [SPAWN, START, terminal::SPAWN].contains(&operation);
         let names_something =
             !is_start && (operation.starts_with("process.") || operation.starts_with("terminal."));
@@ -307,7 +307,7 @@ impl EnvironmentMember {
             // A program with a stream ended with the plugin that read it, and a forgotten program
             // does not exist.
             let Ok(request) = serialize_request(&ProcessRef { process }) else { continue };
-            self.scope.end_if_ready(FORGET, request).await;
+            self.scope.end_program_if_ready(FORGET, request).await;
         }
         self.scope.resources.mark_session_ended(&self.session);
         self.scope.remove_session(host).await;

@@ -81,25 +81,25 @@ impl Environments {
     }
 
     /// Adds a session to an environment.
-    fn join(&self, session: &SessionId, scope: Arc<EnvironmentScope>) {
+    fn add_member(&self, session: &SessionId, scope: Arc<EnvironmentScope>) {
         let member = Arc::new(EnvironmentMember::new(scope, session.clone()));
-        self.lock().insert(session.clone(), member);
+        self.lock_members().insert(session.clone(), member);
     }
 
     /// Returns a session's place in its environment.
     fn member_of(&self, session: &SessionId) -> Option<Arc<EnvironmentMember>> {
-        self.lock().get(session).cloned()
+        self.lock_members().get(session).cloned()
     }
 
     /// Closes the resources of a session's plugins while the plugins and the environment still
     /// exist.
     pub async fn close_resources(&self, session: &SessionId) {
         let Some(member) = self.member_of(session) else { return };
-        self.record(member.close_resources().await);
+        self.record_problems(member.close_resources().await);
     }
 
     /// Records errors from closing resources and taking down environments.
-    fn record(&self, problems: Vec<String>) {
+    fn record_problems(&self, problems: Vec<String>) {
         for problem in problems {
             self.plugins.log.write_line(1, "host", &problem);
             let mut told = self.problems.lock();
@@ -116,7 +116,7 @@ impl Environments {
 
     /// Ends what a session has in its environment. The last session also ends the environment.
     pub async fn leave_environment(self: &Arc<Self>, session: &SessionId) {
-        let member = self.lock().remove(session);
+        let member = self.lock_members().remove(session);
         if let Some(member) = member {
             member.end_membership(self).await;
         }
@@ -124,14 +124,14 @@ impl Environments {
 
     /// Ends all environments.
     pub async fn close(self: &Arc<Self>) {
-        let sessions: Vec<_> = self.lock().keys().cloned().collect();
+        let sessions: Vec<_> = self.lock_members().keys().cloned().collect();
         for session in sessions {
             self.close_resources(&session).await;
             self.leave_environment(&session).await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<EnvironmentMember>>> {
+    fn lock_members(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<EnvironmentMember>>> {
         self.members.lock()
     }
 }
@@ -142,15 +142,15 @@ fn choose_environment(
     name: &str,
     options: Map<String, Value>,
 ) -> Result<EnvironmentChoice, Error> {
-    let plugin = with_options_of(host, name, |plugin, known| {
-        known.check(&options)?;
+    let plugin = with_environment_options(host, name, |plugin, known| {
+        known.check_options(&options)?;
         Ok(plugin.clone())
     })?;
     Ok(EnvironmentChoice { name: name.to_owned(), plugin, options, directory: None })
 }
 
 /// Finds the plugin of the environment that the user named, and the description of its settings.
-fn with_options_of<T>(
+fn with_environment_options<T>(
     host: &Environments,
     name: &str,
     work: impl FnOnce(&PluginName, &EnvironmentOptions<'_>) -> Result<T, Error>,

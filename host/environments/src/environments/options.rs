@@ -2,7 +2,7 @@
 //!
 //! Pure. The user's command line may also set what a workspace may not.
 
-use jaato_registry::nearest;
+use jaato_registry::nearest_name;
 use jaato_types::{Description, Error, ErrorKind};
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ pub fn parse_settings(
     description: &Description,
     given: &[(String, String)],
 ) -> Result<Map<String, Value>, Error> {
-    EnvironmentOptions::from_description("", description).read(given)
+    EnvironmentOptions::from_description("", description).parse_pairs(given)
 }
 
 /// The settings of an environment, as its plugin describes them.
@@ -42,13 +42,13 @@ impl<'a> EnvironmentOptions<'a> {
         given: &[(String, String)],
     ) -> Result<Map<String, Value>, Error> {
         given.iter().try_for_each(|(key, _)| self.check_name(key))?;
-        self.read(given)
+        self.parse_pairs(given)
     }
 
-    fn read(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
+    fn parse_pairs(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
         let mut read = Map::new();
         for (key, text) in given {
-            let value = self.value(key, text);
+            let value = self.parse_value(key, text);
             match (read.get_mut(key), value) {
                 (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
                 (Some(_), _) => {
@@ -65,7 +65,7 @@ impl<'a> EnvironmentOptions<'a> {
     ///
     /// # Errors
     /// `configuration` if a setting is unknown, or the schema rejects its value.
-    pub(super) fn check(&self, options: &Map<String, Value>) -> Result<(), Error> {
+    pub(super) fn check_options(&self, options: &Map<String, Value>) -> Result<(), Error> {
         let Some(schema) = self.schema.filter(|_| !options.is_empty()) else { return Ok(()) };
         options.keys().try_for_each(|key| self.check_name(key))?;
         let validator = jsonschema::validator_for(schema).map_err(|error| {
@@ -97,7 +97,7 @@ impl<'a> EnvironmentOptions<'a> {
         }
         let text = format!("the environment `{}` has no option `{key}`", self.environment);
         let names: Vec<_> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        let hint = match nearest(key, names.iter().copied()) {
+        let hint = match nearest_name(key, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.is_empty() => "it has no options".to_owned(),
             None => format!("its options are: {}", names.join(", ")),
@@ -105,7 +105,7 @@ impl<'a> EnvironmentOptions<'a> {
         Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
     }
 
-    fn value(&self, key: &str, text: &str) -> Value {
+    fn parse_value(&self, key: &str, text: &str) -> Value {
         let property = self.schema.and_then(|schema| schema.get("properties")?.get(key));
         let Some(property) = property else { return parse_json_or_text(text) };
         let types = self.allowed_types(property, REFERENCES_MAX);
@@ -174,13 +174,13 @@ mod tests {
 
     /// Parses options and validates them over settings. Returns them as JSON, or error and hint.
     #[track_caller]
-    fn check(given: &[(&str, &str)], expected: &str) {
+    fn check_options_error(given: &[(&str, &str)], expected: &str) {
         let description = description();
         let options = EnvironmentOptions::from_description("moon", &description);
         let given: Vec<_> =
             given.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
         let checked = options.parse_options(&given).and_then(|read| {
-            options.check(&read)?;
+            options.check_options(&read)?;
             Ok(Value::Object(read).to_string())
         });
         let told = checked.unwrap_or_else(|error| {
@@ -191,31 +191,34 @@ mod tests {
 
     #[test]
     fn option_value_is_parsed_by_its_schema_type() {
-        check(&[("image", "7")], r#"{"image":"7"}"#);
-        check(&[("image", "")], r#"{"image":""}"#);
-        check(&[("timeout", "7"), ("keep", "false")], r#"{"timeout":7,"keep":false}"#);
-        check(&[("pull", "missing")], r#"{"pull":"missing"}"#);
+        check_options_error(&[("image", "7")], r#"{"image":"7"}"#);
+        check_options_error(&[("image", "")], r#"{"image":""}"#);
+        check_options_error(
+            &[("timeout", "7"), ("keep", "false")],
+            r#"{"timeout":7,"keep":false}"#,
+        );
+        check_options_error(&[("pull", "missing")], r#"{"pull":"missing"}"#);
     }
 
     #[test]
     fn list_option_is_given_item_by_item_or_as_json() {
         let both = r#"{"mounts":["/a:/b","/c:/d"]}"#;
-        check(&[("mounts", "/a:/b"), ("mounts", "/c:/d")], both);
-        check(&[("mounts", r#"["/a:/b","/c:/d"]"#)], both);
-        check(&[("mounts", "[]")], r#"{"mounts":[]}"#);
+        check_options_error(&[("mounts", "/a:/b"), ("mounts", "/c:/d")], both);
+        check_options_error(&[("mounts", r#"["/a:/b","/c:/d"]"#)], both);
+        check_options_error(&[("mounts", "[]")], r#"{"mounts":[]}"#);
     }
 
     #[test]
     fn unknown_option_error_suggests_or_lists_the_options() {
-        check(
+        check_options_error(
             &[("imag", "a")],
             "the environment `moon` has no option `imag`; did you mean `image`?",
         );
-        check(
+        check_options_error(
             &[("q", "a")],
             "the environment `moon` has no option `q`; its options are: image, timeout, keep, pull, mounts",
         );
-        check(
+        check_options_error(
             &[("", "a")],
             "the environment `moon` has no option ``; its options are: image, timeout, keep, pull, mounts",
         );
@@ -224,19 +227,19 @@ mod tests {
     #[test]
     fn invalid_option_value_error_names_the_option() {
         let wrong = "of the environment `moon` is invalid:";
-        check(
+        check_options_error(
             &[("timeout", "soon")],
             &format!("the option `timeout` {wrong} \"soon\" is not of type \"number\""),
         );
-        check(
+        check_options_error(
             &[("timeout", "10")],
             &format!("the option `timeout` {wrong} 10 is greater than the maximum of 9"),
         );
-        check(
+        check_options_error(
             &[("mounts", "[1]")],
             &format!("the option `mounts` {wrong} 1 is not of type \"string\""),
         );
-        check(&[("image", "a"), ("image", "b")], "the option `image` is given twice");
+        check_options_error(&[("image", "a"), ("image", "b")], "the option `image` is given twice");
     }
 
     #[test]
@@ -245,6 +248,6 @@ mod tests {
         let options = EnvironmentOptions::from_description("moon", &description);
         let read = options.parse_options(&[("a".to_owned(), "7".to_owned())]).unwrap();
         assert_eq!(Value::Object(read.clone()), json!({ "a": 7 }));
-        assert!(options.check(&read).is_ok());
+        assert!(options.check_options(&read).is_ok());
     }
 }

@@ -63,7 +63,7 @@ impl OutputDestination {
         }
         let path = match &store.kept {
             Some(KeptOutputs { begun_in, .. }) => {
-                make_own_folder(begun_in).map_err(|error| place_error(&error))?;
+                make_own_folder(begun_in).map_err(|error| output_place_error(&error))?;
                 begun_in.join(file_name(name))
             }
             None => store.environments.outputs.path(&shared)?,
@@ -81,7 +81,7 @@ impl OutputWriter for OutputDestination {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn byte_count(&self) -> u64 {
         match self {
             Self::Here(file, _) => file.written_bytes(),
             Self::There(file) => file.bytes,
@@ -144,7 +144,7 @@ impl EnvironmentFile {
     async fn send_piece(&self, path: &str, mode: WriteMode, piece: &[u8]) -> Result<(), Error> {
         let write = FileWrite { path: path.to_owned(), mode, ..FileWrite::default() };
         let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug_error)?;
-        self.member.ask(&self.host, WRITE, frame, &self.tell).await?;
+        self.member.ask_environment(&self.host, WRITE, frame, &self.tell).await?;
         Ok(())
     }
 }
@@ -157,7 +157,7 @@ impl EnvironmentMember {
         host: &Arc<Environments>,
         tell: &DeltaCallback,
     ) -> Result<Option<String>, Error> {
-        let facts = self.scope().facts(host, tell).await?;
+        let facts = self.scope().environment_facts(host, tell).await?;
         if facts.is_host && !facts.confines_commands {
             return Ok(None);
         }
@@ -172,7 +172,7 @@ impl EnvironmentMember {
     }
 }
 
-fn place_error(error: &PlaceError) -> Error {
+fn output_place_error(error: &PlaceError) -> Error {
     let made = Error::new(ErrorKind::Io, format!("cannot save the call's output: {error}"));
     error.hint().into_iter().fold(made, Error::with_hint)
 }
@@ -216,7 +216,7 @@ impl OutputStore for SessionOutputs {
         })
     }
 
-    fn has_made(&self, path: &str) -> bool {
+    fn has_file(&self, path: &str) -> bool {
         // Files of earlier processes of the session, too.
         let kept = self.kept.as_ref().map(|kept| kept.kept_in.as_path());
         kept.is_some() && Path::new(path).parent() == kept

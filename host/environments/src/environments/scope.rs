@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use jaato_instances::{
-    CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, drive_call, name_fault, wrong_answer,
+    CallSite, DeltaCallback, EnvironmentAccess, InstanceLease, blame_plugin, drive_call,
+    invalid_answer_error,
 };
 use jaato_loader::EngineServices;
 use jaato_registry::PluginEntry;
@@ -107,7 +108,7 @@ impl EnvironmentScope {
     }
 
     /// Returns true if its plugin declares this part, even if the environment is not set up.
-    pub(crate) fn has(&self, host: &Environments, part: EnvironmentPart) -> bool {
+    pub(crate) fn has_part(&self, host: &Environments, part: EnvironmentPart) -> bool {
         let registry = host.plugins.registry();
         let described =
             registry.plugin(self.choice.plugin.as_str()).and_then(PluginEntry::description);
@@ -115,7 +116,7 @@ impl EnvironmentScope {
             && described.is_some_and(|described| !described.environment_lacks.contains(&part))
     }
 
-    pub(super) fn enter(&self) {
+    pub(super) fn add_session(&self) {
         *self.members.lock() += 1;
     }
 
@@ -158,7 +159,7 @@ impl EnvironmentScope {
     ///
     /// # Errors
     /// If the environment is not ready or refuses the program.
-    pub(super) async fn prepare(
+    pub(super) async fn prepare_spawn(
         &self,
         host: &Arc<Environments>,
         request: Vec<u8>,
@@ -179,7 +180,7 @@ impl EnvironmentScope {
     }
 
     /// Runs an operation if the environment is set up, and ignores the result.
-    pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
+    pub(super) async fn end_program_if_ready(&self, operation: &str, frame: Vec<u8>) {
         let Some(ready) = self.ready_environment() else { return };
         let quiet: DeltaCallback = Arc::new(|_| {});
         drop(ready.call(operation, frame, &quiet).await);
@@ -189,7 +190,7 @@ impl EnvironmentScope {
     ///
     /// # Errors
     /// As [`EnvironmentScope::call`].
-    pub(super) async fn facts(
+    pub(super) async fn environment_facts(
         &self,
         host: &Arc<Environments>,
         tell: &DeltaCallback,
@@ -219,7 +220,7 @@ impl EnvironmentScope {
             environment: Some(Arc::new(own) as Arc<dyn EnvironmentAccess>),
             ..CallSite::for_session(self.id.clone())
         };
-        let (lease, services) = host.plugins.instance(self.plugin(), site, tell).await?;
+        let (lease, services) = host.plugins.acquire_instance(self.plugin(), site, tell).await?;
         let ready =
             Arc::new(ReadyEnvironment { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
@@ -260,7 +261,7 @@ impl EnvironmentScope {
     /// ends.
     async fn close(&self, host: &Arc<Environments>) {
         let mut life = self.life.lock().await;
-        host.record(self.resources.close().await);
+        host.record_problems(self.resources.close().await);
         self.programs(host).end_all().await;
         if let Some(ready) = self.replace_ready(None) {
             let quiet: DeltaCallback = Arc::new(|_| {});
@@ -274,7 +275,7 @@ impl EnvironmentScope {
                 let name = self.name();
                 let text =
                     format!("the execution environment `{name}` could not be shut down: {error}");
-                host.record(vec![text]);
+                host.record_problems(vec![text]);
             }
         }
         host.plugins.instances.close(Some(&self.id)).await;
@@ -292,7 +293,7 @@ impl ReadyEnvironment {
     ) -> Result<Vec<u8>, Error> {
         let running = self.begin_operation(operation, frame)?;
         let answer = drive_call(running, &Cancel::new(), |delta| tell(delta)).await;
-        answer.map_err(|error| name_fault(self.lease.plugin().as_str(), error))
+        answer.map_err(|error| blame_plugin(self.lease.plugin().as_str(), error))
     }
 
     /// Starts an operation.
@@ -301,7 +302,7 @@ impl ReadyEnvironment {
         operation: &str,
         frame: Vec<u8>,
     ) -> Result<jaato_loader::RunningCall, Error> {
-        self.lease.environment(operation, frame, Arc::clone(&self.services))
+        self.lease.begin_environment_call(operation, frame, Arc::clone(&self.services))
     }
 
     /// Closes a stream and ends what it represents.
@@ -328,5 +329,5 @@ pub(super) fn host_bug_error(error: FrameError) -> Error {
 /// # Errors
 /// If it is wrong. The error names the plugin.
 pub(super) fn parse_answer<T: DeserializeOwned>(plugin: &str, answer: &[u8]) -> Result<T, Error> {
-    Frame::read(answer).map_err(wrong_answer(plugin))
+    Frame::read(answer).map_err(invalid_answer_error(plugin))
 }

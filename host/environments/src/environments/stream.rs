@@ -60,7 +60,7 @@ impl EnvironmentStream {
 
     /// Sets the work to do when the stream is lost or dropped, because its program or terminal has
     /// then ended.
-    pub(super) fn with_end(mut self, end: StreamEndHook) -> Self {
+    pub(super) fn with_end_hook(mut self, end: StreamEndHook) -> Self {
         self.end = Some(end);
         self
     }
@@ -122,7 +122,7 @@ impl ByteStream for EnvironmentStream {
         Poll::Ready(Some(Ok(piece)))
     }
 
-    fn gives_frames(&self) -> bool {
+    fn has_frames(&self) -> bool {
         true
     }
 }

@@ -39,7 +39,7 @@ impl EnvironmentTerminals {
             let request =
                 request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
             let scope = Arc::clone(member.scope());
-            let answer = member.answer(environments, operation, request).await?;
+            let answer = member.answer_operation(environments, operation, request).await?;
             parse_answer(scope.plugin(), &answer)
         })
     }
@@ -70,7 +70,12 @@ impl SessionTerminals for EnvironmentTerminals {
         self.ask_environment(session, STATE, Frame::write(&TerminalRef { terminal }))
     }
 
-    fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel> {
-        self.0.upgrade()?.member_of(session)?.terminal_of(plugin, terminal)
+    fn terminal_end(
+        &self,
+        session: &SessionId,
+        plugin: &PluginName,
+        terminal: u64,
+    ) -> Option<Cancel> {
+        self.0.upgrade()?.member_of(session)?.terminal_end(plugin, terminal)
     }
 }

@@ -72,37 +72,38 @@ impl LeftoverPrograms {
             label: truncate_chars(&one_line(label), LABEL_CHARS_MAX),
             readers: readers.collect(),
         };
-        self.lock().push(left);
+        self.lock_programs().push(left);
     }
 
     /// Ends the processes that a program left running. Does nothing if there are none.
     ///
     /// # Errors
     /// If a process cannot be ended. It is kept in that case.
-    pub(super) async fn end(&self, child: &Arc<ChildProcess>) -> Result<(), ProcessError> {
-        if !self.lock().iter().any(|left| Arc::ptr_eq(&left.child, child)) {
+    pub(super) async fn end_program(&self, child: &Arc<ChildProcess>) -> Result<(), ProcessError> {
+        if !self.lock_programs().iter().any(|left| Arc::ptr_eq(&left.child, child)) {
             return Ok(());
         }
         child.end().await?;
-        self.lock().retain(|left| !Arc::ptr_eq(&left.child, child));
+        self.lock_programs().retain(|left| !Arc::ptr_eq(&left.child, child));
         Ok(())
     }
 
     /// Returns an error if too many programs have left processes running.
     pub(super) async fn has_room(&self) -> Result<(), Error> {
-        if self.lock().len() < LEFT_RUNNING_MAX {
+        if self.lock_programs().len() < LEFT_RUNNING_MAX {
             return Ok(());
         }
-        self.forget_ended().await;
-        if self.lock().len() < LEFT_RUNNING_MAX {
+        self.remove_ended().await;
+        if self.lock_programs().len() < LEFT_RUNNING_MAX {
             return Ok(());
         }
         let text = format!("{LEFT_RUNNING_MAX} commands have left processes running");
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them with `kill`"))
     }
 
-    async fn forget_ended(&self) {
-        let kept: Vec<_> = self.lock().iter().map(|left| Arc::clone(&left.child)).collect();
+    async fn remove_ended(&self) {
+        let kept: Vec<_> =
+            self.lock_programs().iter().map(|left| Arc::clone(&left.child)).collect();
         let mut ended = Vec::new();
         for child in kept {
             if child.leftovers().await.unwrap_or_default().is_empty() {
@@ -111,12 +112,12 @@ impl LeftoverPrograms {
         }
         let is_ended =
             |left: &LeftoverProgram| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
-        self.lock().retain(|left| !is_ended(left));
+        self.lock_programs().retain(|left| !is_ended(left));
     }
 
     /// Lists the processes that still live.
     pub(super) async fn list_living(&self) -> Vec<EndedProcess> {
-        let left = std::mem::take(&mut *self.lock());
+        let left = std::mem::take(&mut *self.lock_programs());
         let mut living = Vec::new();
         let look = async {
             for one in &left {
@@ -129,11 +130,11 @@ impl LeftoverPrograms {
         };
         // Processes that cannot be listed in time are still ended.
         let _ = tokio::time::timeout(LIST_PATIENCE, look).await;
-        *self.lock() = left;
+        *self.lock_programs() = left;
         living
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<LeftoverProgram>> {
+    fn lock_programs(&self) -> MutexGuard<'_, Vec<LeftoverProgram>> {
         self.0.lock()
     }
 }

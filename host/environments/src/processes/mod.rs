@@ -86,7 +86,7 @@ impl ProgramRegistry {
 
     /// Withholds variables that providers declare from all programs started afterwards. `pass`
     /// holds the user's exceptions.
-    pub fn withhold(&self, credentials: &BTreeSet<String>, pass: &[String]) {
+    pub fn withhold_variables(&self, credentials: &BTreeSet<String>, pass: &[String]) {
         let mut variables = self.variables.lock();
         let is_secret = |name: &&String| !pass.contains(name);
         for name in credentials.iter().filter(is_secret) {
@@ -97,7 +97,7 @@ impl ProgramRegistry {
     }
 
     /// Lists the processes that were left running and still live. The host ends them next.
-    pub async fn living(&self) -> Vec<EndedProcess> {
+    pub async fn list_living(&self) -> Vec<EndedProcess> {
         self.left.list_living().await
     }
 
@@ -106,7 +106,7 @@ impl ProgramRegistry {
     }
 
     /// Reserves a slot among the session's programs. Dropping it releases the slot.
-    fn take_place(self: &Arc<Self>, session: &SessionId) -> Result<ProgramSlot, Error> {
+    fn take_slot(self: &Arc<Self>, session: &SessionId) -> Result<ProgramSlot, Error> {
         let mut running = self.lock_running();
         let count = running.entry(session.clone()).or_default();
         if *count >= RUNNING_PER_SESSION_MAX {
@@ -125,7 +125,7 @@ impl ProgramRegistry {
     }
 
     /// Builds the supervisor's command for a program.
-    fn command(&self, spawn: &Spawn, session: &SessionId) -> ChildCommand {
+    fn child_command(&self, spawn: &Spawn, session: &SessionId) -> ChildCommand {
         let directory = match &spawn.directory {
             Some(directory) => self.directory.join(directory),
             None => self.directory.clone(),

@@ -85,7 +85,7 @@ impl CallProcesses {
 
     /// Answers an operation on a program that runs here. Returns `None` for any other operation or
     /// program.
-    pub fn answer(&self, operation: &str, request: &[u8]) -> Option<ServedFuture> {
+    pub fn answer_operation(&self, operation: &str, request: &[u8]) -> Option<ServedFuture> {
         if ![WRITE, SIGNAL, END].contains(&operation) {
             return None;
         }
@@ -109,7 +109,7 @@ impl CallProcesses {
             SPAWN_ON_TERMINAL => Some(self.spawn_on_terminal(request)),
             WRITE => Some(self.write_input(request)),
             SIGNAL => Some(self.signal(request)),
-            END => Some(self.end(request)),
+            END => Some(self.end_program(request)),
             _ => None,
         }
     }
@@ -133,9 +133,9 @@ impl CallProcesses {
         Box::pin(async move {
             let spawn = request?;
             has_room(&running, running_max)?;
-            let place = processes.take_place(&session)?;
+            let place = processes.take_slot(&session)?;
             processes.left.has_room().await?;
-            let mut command = processes.command(&spawn, &session);
+            let mut command = processes.child_command(&spawn, &session);
             connect(&spawn, &mut command)?;
             let mut child = processes
                 .supervisor
@@ -153,7 +153,7 @@ impl CallProcesses {
             };
             let number = processes.next_number();
             running.lock().insert(number, handles);
-            let label = label_of(&spawn);
+            let label = program_label(&spawn);
             let deadline_ms = spawn.deadline_ms;
             let begun = SpawnedProgram {
                 child,
@@ -213,7 +213,7 @@ impl CallProcesses {
         })
     }
 
-    fn end(&self, request: &[u8]) -> ServedFuture {
+    fn end_program(&self, request: &[u8]) -> ServedFuture {
         let (request, running) = (parse_request::<ProcessRef>(request), Arc::clone(&self.running));
         let processes = Arc::clone(&self.processes);
         Box::pin(async move {
@@ -222,7 +222,11 @@ impl CallProcesses {
             match (handles.child(), handles.child.upgrade()) {
                 (Some(child), _) => child.end().await.map_err(|error| to_plugin_error(&error))?,
                 (None, Some(child)) => {
-                    processes.left.end(&child).await.map_err(|error| to_plugin_error(&error))?;
+                    processes
+                        .left
+                        .end_program(&child)
+                        .await
+                        .map_err(|error| to_plugin_error(&error))?;
                 }
                 // An ended program needs nothing more.
                 (None, None) => {}
@@ -300,7 +304,7 @@ fn program_ended_error(process: u64) -> Error {
     Error::new(ErrorKind::NotFound, text).with_hint("it has ended or belongs to another call")
 }
 
-fn label_of(spawn: &Spawn) -> String {
+fn program_label(spawn: &Spawn) -> String {
     spawn.label.clone().unwrap_or_else(|| {
         let words = std::iter::once(&spawn.program).chain(&spawn.args);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")

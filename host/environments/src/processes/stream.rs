@@ -122,7 +122,7 @@ impl ProgramStream {
         loop {
             let frame = match self.phase {
                 ProgramPhase::Running => self.next_event().await?,
-                ProgramPhase::Draining { exit, until } => match self.drain(until).await? {
+                ProgramPhase::Draining { exit, until } => match self.drain_pipes(until).await? {
                     Some(frame) => Some(frame),
                     None => return self.finish_exit(exit).await.map(Some),
                 },
@@ -154,12 +154,12 @@ impl ProgramStream {
                 self.phase = ProgramPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE };
                 Ok(None)
             }
-            FirstProgramEvent::Readable(stream) => self.read(stream),
+            FirstProgramEvent::Readable(stream) => self.read_pipe(stream),
         }
     }
 
     /// Returns the output from before the exit, piece by piece, then `None`.
-    async fn drain(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Error> {
+    async fn drain_pipes(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Error> {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             if let Some(frame) = self.read_at_once(stream)? {
                 return Ok(Some(frame));
@@ -175,7 +175,7 @@ impl ProgramStream {
                 () = tokio::time::sleep_until(until) => return Ok(None),
                 stream = wait_readable(&self.stdout, &self.stderr) => stream,
             };
-            if let Some(frame) = self.read(stream)? {
+            if let Some(frame) = self.read_pipe(stream)? {
                 return Ok(Some(frame));
             }
         }
@@ -183,24 +183,24 @@ impl ProgramStream {
 
     /// Reads what tokio reports as readable. Returns `None` if tokio was wrong or the pipe has
     /// ended.
-    fn read(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
+    fn read_pipe(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
         self.buffer.resize(OUTPUT_BYTES_MAX, 0);
-        let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
+        let Some(receiver) = self.pipe_of(stream).receiver.take() else { return Ok(None) };
         let read = receiver.try_read(&mut self.buffer);
-        self.pipe(stream).receiver = Some(receiver);
+        self.pipe_of(stream).receiver = Some(receiver);
         self.handle_read(stream, read)
     }
 
     /// Reads what is available without asking tokio, which learns of it with a delay.
     fn read_at_once(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
         self.buffer.resize(OUTPUT_BYTES_MAX, 0);
-        if !self.pipe(stream).is_wanted() {
+        if !self.pipe_of(stream).is_wanted() {
             return Ok(None);
         }
-        let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
+        let Some(receiver) = self.pipe_of(stream).receiver.take() else { return Ok(None) };
         let descriptor = receiver.as_fd().try_clone_to_owned();
         let read = descriptor.and_then(|pipe| File::from(pipe).read(&mut self.buffer));
-        self.pipe(stream).receiver = Some(receiver);
+        self.pipe_of(stream).receiver = Some(receiver);
         self.handle_read(stream, read)
     }
 
@@ -210,7 +210,7 @@ impl ProgramStream {
         read: io::Result<usize>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let is_draining = matches!(self.phase, ProgramPhase::Draining { .. });
-        let pipe = self.pipe(stream);
+        let pipe = self.pipe_of(stream);
         match read {
             Ok(0) => {
                 pipe.receiver = None;
@@ -221,7 +221,7 @@ impl ProgramStream {
                 let event = ProcessEvent::output(stream);
                 event_frame(&event, &self.buffer[..bytes]).map(Some)
             }
-            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) if is_temporary_error(&error) => Ok(None),
             Err(error) => {
                 let text = format!("cannot read the program's output: {error}");
                 Err(Error::new(ErrorKind::Io, text))
@@ -229,7 +229,7 @@ impl ProgramStream {
         }
     }
 
-    fn pipe(&mut self, stream: OutputStream) -> &mut ProgramPipe {
+    fn pipe_of(&mut self, stream: OutputStream) -> &mut ProgramPipe {
         match stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
@@ -269,7 +269,7 @@ impl ProgramPipe {
         self.receiver.is_some() && self.drained < DRAIN_BYTES_MAX
     }
 
-    async fn readable(&self) {
+    async fn wait_until_readable(&self) {
         match self.receiver.as_ref().filter(|_| self.is_wanted()) {
             // Reading will report the error.
             Some(receiver) => drop(receiver.readable().await),
@@ -282,8 +282,8 @@ impl ProgramPipe {
 /// hide the other.
 async fn wait_readable(stdout: &ProgramPipe, stderr: &ProgramPipe) -> OutputStream {
     tokio::select! {
-        () = stdout.readable() => OutputStream::Stdout,
-        () = stderr.readable() => OutputStream::Stderr,
+        () = stdout.wait_until_readable() => OutputStream::Stdout,
+        () = stderr.wait_until_readable() => OutputStream::Stderr,
     }
 }
 
@@ -294,7 +294,7 @@ async fn wait_until_deadline(deadline: Option<Instant>) {
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_temporary_error(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

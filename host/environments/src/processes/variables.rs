@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(given: &[&str], pass: &[&str], expected: &[&str]) {
+    fn check_variables(given: &[&str], pass: &[&str], expected: &[&str]) {
         let variables: EnvironmentVariables = given.iter().map(|name| (*name, "value")).collect();
         let credentials = BTreeSet::from(["MOON_ACCESS".to_owned()]);
         let pass: Vec<_> = pass.iter().map(|name| (*name).to_owned()).collect();
@@ -107,8 +107,8 @@ mod tests {
             "AWS_CREDENTIALS_FILE",
             "PROXY_AUTHORIZATION",
         ];
-        check(&secrets, &[], &[]);
-        check(
+        check_variables(&secrets, &[], &[]);
+        check_variables(
             &["HOME", "PATH", "LC_ALL", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
             &[],
             &["HOME", "LC_ALL", "PATH", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
@@ -117,17 +117,17 @@ mod tests {
 
     #[test]
     fn variable_declared_by_a_provider_is_left_out_whatever_its_name() {
-        check(&["MOON_ACCESS", "MOON"], &[], &["MOON"]);
+        check_variables(&["MOON_ACCESS", "MOON"], &[], &["MOON"]);
     }
 
     #[test]
     fn user_can_pass_a_secret_variable_by_its_exact_name() {
-        check(
+        check_variables(
             &["A_KEY", "B_KEY", "MOON_ACCESS"],
             &["A_KEY", "MOON_ACCESS"],
             &["A_KEY", "MOON_ACCESS"],
         );
-        check(&["A_KEY"], &["a_key", "KEY"], &[]);
+        check_variables(&["A_KEY"], &["a_key", "KEY"], &[]);
     }
 
     #[test]

@@ -32,12 +32,12 @@ pub fn misbehaved_error(error: FrameError) -> Error {
 }
 
 /// Returns the error for an answer of a plugin that cannot be parsed.
-pub fn wrong_answer(plugin: &str) -> impl Fn(FrameError) -> Error {
-    move |error| name_fault(plugin, misbehaved_error(error))
+pub fn invalid_answer_error(plugin: &str) -> impl Fn(FrameError) -> Error {
+    move |error| blame_plugin(plugin, misbehaved_error(error))
 }
 
 /// Names the plugin in an error that is its fault. Other errors are its answers.
-pub fn name_fault(plugin: &str, error: Error) -> Error {
+pub fn blame_plugin(plugin: &str, error: Error) -> Error {
     let is_fault = matches!(error.kind, ErrorKind::PluginPanicked | ErrorKind::PluginMisbehaved);
     if !is_fault || error.message.contains(&format!("`{plugin}`")) {
         return error;

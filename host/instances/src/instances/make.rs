@@ -5,19 +5,19 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_catalog::{CopyError, Setup, private_copy};
+use jaato_catalog::{CopyError, Setup, create_private_copy};
 use jaato_loader::{
     Instance, LoadError, PlaceKind, PluginFileStamp, PluginLibrary, StartedPlugin, remote,
 };
 use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus};
-use jaato_types::mask::holds_secret;
+use jaato_types::mask::has_secret;
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, PluginScope};
 use tokio::sync::OnceCell;
 
 use super::slot::{InstanceSlot, InstanceSource, NewInstance};
 use super::{
     CONTENTS_INSIDE_MAX, CallServices, InProcessPluginKey, InstanceRequest, Instances, NOT_COPIED,
-    why_in_worker,
+    isolation_reason,
 };
 use crate::copies::{CopyProblem, NamedPluginCopy, PluginCopies, PluginCopy};
 use crate::workers::WorkerRequest;
@@ -71,7 +71,7 @@ impl Instances {
         wanted: InstanceRequest<'_>,
         services: &Arc<dyn CallServices>,
     ) -> Result<NewInstance, InstanceCreationError> {
-        let entry = wanted.entry(&source.catalog)?;
+        let entry = wanted.plugin_entry(&source.catalog)?;
         check_status(entry)?;
         let name = &entry.candidate.manifest.name;
         let saved = slot.saved.clone();
@@ -94,7 +94,7 @@ impl Instances {
             // The saved state is kept for a version of the plugin that can read it.
             let why = error.message;
             let text = format!("`{name}` starts fresh, because it rejected its saved state: {why}");
-            services.notice(text);
+            services.show_notice(text);
         }
         Ok(made)
     }
@@ -107,7 +107,7 @@ impl Instances {
         source: &InstanceSource,
         setup: &Setup,
     ) -> Option<Arc<OnceCell<StartedPlugin>>> {
-        if why_in_worker(setup, entry).is_some() {
+        if isolation_reason(setup, entry).is_some() {
             return None;
         }
         let name = &entry.candidate.manifest.name;
@@ -119,10 +119,11 @@ impl Instances {
         };
         let mut plugins = self.plugins.lock();
         let key = (name.clone(), content);
-        let is_inside = |(other, _): &&InProcessPluginKey, opened: &OnceCell<StartedPlugin>| {
+        let is_plugin_open = |(other, _): &&InProcessPluginKey,
+                              opened: &OnceCell<StartedPlugin>| {
             other == name && opened.initialized()
         };
-        let inside = plugins.iter().filter(|(key, opened)| is_inside(key, opened)).count();
+        let inside = plugins.iter().filter(|(key, opened)| is_plugin_open(key, opened)).count();
         if !plugins.contains_key(&key) && inside >= CONTENTS_INSIDE_MAX {
             return None;
         }
@@ -146,9 +147,9 @@ impl Instances {
             if let Some(linked) = wanted.setup.linked.iter().find(|it| it.path() == path) {
                 return Ok(StartedPlugin::start(&self.executor, linked).await?);
             }
-            let file = file_to_open(self.copies.get(), None, entry, source, wanted).await?;
+            let file = prepare_file(self.copies.get(), None, entry, source, wanted).await?;
             if let OpenFile::NotCopied(path, error) = &file
-                && self.is_inside(&entry.candidate.manifest.name)
+                && self.is_plugin_open(&entry.candidate.manifest.name)
             {
                 // The linker would return the file that it already has under this name.
                 return Err(copy_error(path, error).into());
@@ -160,9 +161,10 @@ impl Instances {
         });
         let plugin = opening.await?;
         let has_saved = saved.is_some();
-        let (instance, refusal) = match plugin.create(services.for_instance(), saved).await {
+        let (instance, refusal) = match plugin.create_instance(services.for_instance(), saved).await
+        {
             Err(error) if has_saved => {
-                (plugin.create(services.for_instance(), None).await?, Some(error))
+                (plugin.create_instance(services.for_instance(), None).await?, Some(error))
             }
             made => (made?, None),
         };
@@ -170,15 +172,15 @@ impl Instances {
     }
 
     /// Returns true if any content of a plugin is open in this process.
-    fn is_inside(&self, plugin: &PluginName) -> bool {
+    fn is_plugin_open(&self, plugin: &PluginName) -> bool {
         self.plugins.lock().iter().any(|((name, _), opened)| name == plugin && opened.initialized())
     }
 
     /// Reports once that the opened file is not protected against being overwritten.
     fn report_unprotected_file(&self, file: &OpenFile, services: &Arc<dyn CallServices>) {
         let OpenFile::NotCopied(_, error) = file else { return };
-        if self.is_news(NOT_COPIED) {
-            services.notice(format!(
+        if self.is_first_notice(NOT_COPIED) {
+            services.show_notice(format!(
                 "plugins are opened in place, because they cannot be copied: {error}; do not overwrite their files"
             ));
         }
@@ -193,18 +195,18 @@ impl Instances {
         services: &Arc<dyn CallServices>,
         saved: Option<Vec<u8>>,
     ) -> Result<(NewInstance, Option<Error>), InstanceCreationError> {
-        let file = file_to_open(self.copies.get(), copy, entry, source, wanted).await?;
+        let file = prepare_file(self.copies.get(), copy, entry, source, wanted).await?;
         self.report_unprotected_file(&file, services);
         let Manifest { name, scope, .. } = &entry.candidate.manifest;
         let is_trusted = !matches!(entry.candidate.trust, PluginFileTrust::No(_));
         if let PluginFileTrust::No(digest) = &entry.candidate.trust {
-            if self.is_news(digest) {
-                services.notice(format!(
+            if self.is_first_notice(digest) {
+                services.show_notice(format!(
                     "plugin `{name}` is not trusted: it runs in a worker without keys (a worker is not a sandbox)"
                 ));
             }
-        } else if why_in_worker(wanted.setup, entry).is_none() {
-            services.notice(format!(
+        } else if isolation_reason(wanted.setup, entry).is_none() {
+            services.show_notice(format!(
                 "plugin `{name}` was replaced {CONTENTS_INSIDE_MAX} times inside jaato, which cannot unload code: it runs in a worker"
             ));
         }
@@ -216,7 +218,7 @@ impl Instances {
                 wanted.setup.variables.get(name).map(ToOwned::to_owned)
             } else {
                 let value = cleaned.get(OsStr::new(name));
-                value.filter(|value| !holds_secret(&value.to_string_lossy())).cloned()
+                value.filter(|value| !has_secret(&value.to_string_lossy())).cloned()
             }
         };
         let manifest = &entry.candidate.manifest;
@@ -235,7 +237,7 @@ impl Instances {
             services: services.for_instance(),
             saved,
         };
-        let instance = Instance::in_worker(&self.executor, start).await?;
+        let instance = Instance::start_in_worker(&self.executor, start).await?;
         let refusal = instance.refusal().cloned();
         Ok((NewInstance { instance, copy: file.copy() }, refusal))
     }
@@ -255,7 +257,7 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
 /// copies. Any other file is opened as a copy if plugins are watched and it can be copied,
 /// otherwise in place. An untrusted file may then change at any time, because only its worker opens
 /// it.
-async fn file_to_open(
+async fn prepare_file(
     copies: Option<&PluginCopies>,
     copy: Option<Arc<PluginCopy>>,
     entry: &PluginEntry,
@@ -266,16 +268,18 @@ async fn file_to_open(
     let of_workspace = candidate.place == PlaceKind::Workspace.name();
     let folders = &wanted.setup.folders;
     let private = match &candidate.trust {
-        PluginFileTrust::ByHash(digest) => Some((digest, folders.trusted())),
+        PluginFileTrust::ByHash(digest) => Some((digest, folders.trusted_plugins_folder())),
         // Trust in a workspace covers exactly this content.
-        PluginFileTrust::No(digest) if of_workspace => Some((digest, folders.workspace_plugins())),
+        PluginFileTrust::No(digest) if of_workspace => {
+            Some((digest, folders.workspace_plugins_folder()))
+        }
         PluginFileTrust::Shipped | PluginFileTrust::No(_) | PluginFileTrust::WorkspaceNot => None,
     };
     if let Some((digest, folder)) = private {
         let folder = folder.map_err(|error| {
             Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())
         })?;
-        let copied = private_copy(&candidate.path, digest, &folder);
+        let copied = create_private_copy(&candidate.path, digest, &folder);
         return copied.map(OpenFile::Lasting).map_err(|error| match error {
             CopyError::Changed { .. } if copies.is_some() => InstanceCreationError::Changed,
             error => Error::new(ErrorKind::PluginMisbehaved, error.to_string()).into(),

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::copies::PluginCopies;
 use crate::workers::Workers;
-pub use drive::{drive_call, misbehaved_error, name_fault, wrong_answer};
+pub use drive::{blame_plugin, drive_call, invalid_answer_error, misbehaved_error};
 pub use living_instance::{InstanceLease, WeakLease};
 use make::InstanceCreationError;
 use slot::{InstanceSlot, InstanceSource};
@@ -60,7 +60,7 @@ pub type AskingInstance = Arc<OnceLock<WeakLease>>;
 /// The services of one call, as needed to create an instance.
 pub trait CallServices: EngineServices {
     /// Shows the call's followers one line.
-    fn notice(&self, text: String);
+    fn show_notice(&self, text: String);
 
     /// Returns the same services for the instance itself, without followers.
     fn for_instance(&self) -> Arc<dyn EngineServices>;
@@ -70,7 +70,7 @@ pub trait CallServices: EngineServices {
 
     /// Sets the instance that uses these services: the one that runs the call and was created with
     /// them.
-    fn bind(&self, lease: WeakLease);
+    fn bind_lease(&self, lease: WeakLease);
 }
 
 /// Opened plugins and their instances.
@@ -161,7 +161,7 @@ impl Instances {
         &self,
         wanted: InstanceRequest<'_>,
     ) -> Result<Option<AcquiredInstance>, Error> {
-        let entry = wanted.entry(wanted.catalog)?;
+        let entry = wanted.plugin_entry(wanted.catalog)?;
         let key = instance_key(entry, wanted);
         let place = self.instance_cell(key.clone());
         let mut slot = place.slot.lock().await;
@@ -201,12 +201,12 @@ impl Instances {
         source: &InstanceSource,
         wanted: InstanceRequest<'_>,
     ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
-        let entry = wanted.entry(&source.catalog)?;
+        let entry = wanted.plugin_entry(&source.catalog)?;
         let services = (wanted.services)(entry, source.edition_number())?;
         if slot.instance.is_some() {
             return Ok(services);
         }
-        slot.check(&entry.candidate.manifest.name)?;
+        slot.check_crashes(&entry.candidate.manifest.name)?;
         slot.wait_after_death().await;
         let made = self.create_instance(slot, source, wanted, &services).await;
         let made = made.inspect_err(|trouble| match trouble {
@@ -226,12 +226,13 @@ impl Instances {
         newest: &InstanceSource,
         wanted: InstanceRequest<'_>,
     ) -> Result<Arc<dyn CallServices>, InstanceCreationError> {
-        let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.edition_number())?;
+        let services =
+            (wanted.services)(wanted.plugin_entry(&newest.catalog)?, newest.edition_number())?;
         if let Some(instance) = &slot.instance {
             // Calls in flight continue on this instance until they end.
             match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {
                 Ok(Ok(saved)) => slot.saved = saved.or(slot.saved.take()),
-                Ok(Err(_)) | Err(_) => services.notice(format!(
+                Ok(Err(_)) | Err(_) => services.show_notice(format!(
                     "plugin `{}` did not save its state, so the new version starts from the previously saved state",
                     wanted.plugin
                 )),
@@ -253,10 +254,10 @@ impl Instances {
         let place = place?;
         let _alone = place.saving.lock().await;
         let saving = tokio::time::timeout(CLOSE_STEP_MAX, lease.save()).await;
-        let saved = match saving.unwrap_or_else(|_| Err(too_long())) {
+        let saved = match saving.unwrap_or_else(|_| Err(timeout_error())) {
             Ok(saved) => saved?,
             // The instance ended with its call, which reports that.
-            Err(error) if has_ended(error.kind) => return None,
+            Err(error) if is_end_error(error.kind) => return None,
             Err(error) => {
                 let plugin = lease.plugin();
                 return lease.living_instance().is_first_failure().then(|| {
@@ -267,7 +268,7 @@ impl Instances {
                 });
             }
         };
-        if let Some(follower) = self.follower(lease) {
+        if let Some(follower) = self.state_follower(lease) {
             follower(lease.plugin(), &saved);
         }
         let mut slot = place.slot.lock().await;
@@ -298,7 +299,7 @@ impl Instances {
     }
 
     /// Returns the follower of an instance's states.
-    fn follower(&self, lease: &InstanceLease) -> Option<StateFollower> {
+    fn state_follower(&self, lease: &InstanceLease) -> Option<StateFollower> {
         let InstanceKey { provider: None, owner: Some(owner), .. } = lease.key() else {
             return None;
         };
@@ -307,7 +308,7 @@ impl Instances {
 
     /// Returns true if the state of an instance outlives it.
     pub fn is_saved(&self, lease: &InstanceLease) -> bool {
-        lease.is_in_worker() || self.follower(lease).is_some()
+        lease.is_in_worker() || self.state_follower(lease).is_some()
     }
 
     /// Returns true if a session has an instance of a plugin.
@@ -355,7 +356,7 @@ impl Instances {
     }
 
     /// Returns true the first time that it is called for a notice.
-    fn is_news(&self, what: &str) -> bool {
+    fn is_first_notice(&self, what: &str) -> bool {
         self.told.lock().insert(what.to_owned())
     }
 
@@ -365,7 +366,7 @@ impl Instances {
 }
 
 /// Returns true for errors of an instance that can save nothing more.
-fn has_ended(kind: ErrorKind) -> bool {
+fn is_end_error(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::PluginCrashed
@@ -377,7 +378,7 @@ fn has_ended(kind: ErrorKind) -> bool {
 
 impl<'a> InstanceRequest<'a> {
     /// Returns a catalog's entry for the plugin.
-    fn entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
+    fn plugin_entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
         let plugin = self.plugin;
         catalog.registry.plugin(plugin).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` does not exist"))
@@ -387,7 +388,7 @@ impl<'a> InstanceRequest<'a> {
 }
 
 /// Returns why a plugin runs in a worker, or `None` if it runs inside the host.
-pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
+pub fn isolation_reason(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
     let PluginCandidate { manifest, trust, .. } = &entry.candidate;
     let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
     if setup.linked.iter().any(|linked| linked.path() == entry.candidate.path) {
@@ -405,7 +406,7 @@ pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str>
     }
 }
 
-fn too_long() -> Error {
+fn timeout_error() -> Error {
     let text = format!("it took longer than {} s", CLOSE_STEP_MAX.as_secs());
     Error::new(ErrorKind::Timeout, text)
 }

@@ -113,7 +113,7 @@ impl InstanceSlot {
     }
 
     /// Returns an error if too many workers died.
-    pub fn check(&self, name: &PluginName) -> Result<(), Error> {
+    pub fn check_crashes(&self, name: &PluginName) -> Result<(), Error> {
         if self.deaths < DEATHS_MAX {
             return Ok(());
         }

@@ -31,7 +31,7 @@ unsafe impl Sync for CInstanceHandle {}
 
 impl CInstanceHandle {
     /// Creates an instance. The error is a frame.
-    pub(super) fn create(
+    pub(super) fn create_instance(
         entry: CFunctionTable,
         plugin: PluginName,
         context: ContextBox,
@@ -46,7 +46,7 @@ impl CInstanceHandle {
     }
 
     /// Begins a call in the instance's own context.
-    pub(super) fn begin_own(self: &Arc<Self>, kind: u32, frame: &[u8]) -> CPluginCall {
+    pub(super) fn begin_instance_call(self: &Arc<Self>, kind: u32, frame: &[u8]) -> CPluginCall {
         CPluginCall::begin_call(Arc::clone(self), kind, "", Arc::clone(&self.context), frame)
     }
 

@@ -43,7 +43,7 @@ impl LentCContext {
     ///
     /// # Safety
     /// As [`LentCContext::context_at`], and it was kept as many times as it is dropped.
-    pub(super) unsafe fn drop(context: *const Context) {
+    pub(super) unsafe fn drop_owner(context: *const Context) {
         if !context.is_null() {
             // SAFETY: the owner that `keep` counted.
             unsafe { Arc::decrement_strong_count(context.cast::<Self>()) };

@@ -41,7 +41,7 @@ impl CFunctionTable {
     /// # Safety
     /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as
     /// many bytes are there, and the file is never unloaded.
-    pub(crate) unsafe fn read(table: *const Plugin) -> Result<Self, String> {
+    pub(crate) unsafe fn read_table(table: *const Plugin) -> Result<Self, String> {
         if table.is_null() || !table.is_aligned() {
             return Err("its address is not that of a table".to_owned());
         }
@@ -85,7 +85,7 @@ impl CFunctionTable {
     }
 
     /// Asks for the description.
-    pub(crate) fn describe(&self, plugin: &PluginName) -> RResult<RVec<u8>, RVec<u8>> {
+    pub(crate) fn describe_plugin(&self, plugin: &PluginName) -> RResult<RVec<u8>, RVec<u8>> {
         let mut out = Buffer::empty();
         // SAFETY: the plugin's function; the buffer lives until it returns.
         let status = unsafe { (self.describe)(&mut out) };
@@ -142,7 +142,7 @@ mod tests {
             *word = u64::from_ne_bytes(whole);
         }
         // SAFETY: as many bytes are there as the size says, and at least the size.
-        unsafe { CFunctionTable::read(words.as_ptr().cast()) }.map(|_| ())
+        unsafe { CFunctionTable::read_table(words.as_ptr().cast()) }.map(|_| ())
     }
 
     const WHOLE: u32 = size_of::<Plugin>() as u32;
@@ -184,7 +184,7 @@ mod tests {
     fn null_or_misaligned_table_address_is_refused() {
         for address in [std::ptr::null(), std::ptr::without_provenance(3)] {
             // SAFETY: neither is read.
-            assert!(unsafe { CFunctionTable::read(address) }.is_err());
+            assert!(unsafe { CFunctionTable::read_table(address) }.is_err());
         }
     }
 }

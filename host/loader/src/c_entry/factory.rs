@@ -55,11 +55,12 @@ impl FactoryAbi for CPluginFactory {
         context: ContextBox,
         saved: ROption<RVec<u8>>,
     ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
-        let made = CInstanceHandle::create(self.entry, self.manifest.name.clone(), context);
+        let made =
+            CInstanceHandle::create_instance(self.entry, self.manifest.name.clone(), context);
         let kinds = self.manifest.kinds.clone();
         let opened = made.map(|made| {
             let saved = saved.into_option();
-            let open = made.begin_own(c1::OPEN, saved.as_deref().unwrap_or_default());
+            let open = made.begin_instance_call(c1::OPEN, saved.as_deref().unwrap_or_default());
             (made, open)
         });
         let create = async move {
@@ -103,19 +104,19 @@ impl InstanceAbi for CPluginInstance {
     }
 
     fn save(&self) -> Maybe {
-        let call = self.made.begin_own(c1::SAVE, &[]);
+        let call = self.made.begin_instance_call(c1::SAVE, &[]);
         async move { to_optional_result(call.await) }.into_ffi()
     }
 
     fn close(&self) -> FfiFuture<()> {
-        let call = self.made.begin_own(c1::CLOSE, &[]);
+        let call = self.made.begin_instance_call(c1::CLOSE, &[]);
         // The instance ends even if `CLOSE` fails, so the error is ignored.
         async move { call.await.map_or((), drop) }.into_ffi()
     }
 }
 
 impl CPluginFacet {
-    fn call(&self, kind: u32, name: &str, context: ContextBox, payload: &[u8]) -> Answer {
+    fn answer_call(&self, kind: u32, name: &str, context: ContextBox, payload: &[u8]) -> Answer {
         let call = self.0.begin_call(kind, name, context, payload);
         async move { to_frame_result(call.await) }.into_ffi()
     }
@@ -123,28 +124,28 @@ impl CPluginFacet {
 
 impl ToolAbi for CPluginFacet {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
-        Self::call(self, c1::TOOL, &name, context, &frame)
+        Self::answer_call(self, c1::TOOL, &name, context, &frame)
     }
 }
 
 impl GcAbi for CPluginFacet {
     fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
-        Self::call(self, c1::GC, "", context, &frame)
+        Self::answer_call(self, c1::GC, "", context, &frame)
     }
 }
 
 impl ProviderAbi for CPluginFacet {
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
-        Self::call(self, c1::COMPLETE, "", context, &frame)
+        Self::answer_call(self, c1::COMPLETE, "", context, &frame)
     }
 
     fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
-        Self::call(self, c1::MODELS, "", context, &frame)
+        Self::answer_call(self, c1::MODELS, "", context, &frame)
     }
 }
 
 impl EnvironmentAbi for CPluginFacet {
     fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
-        Self::call(self, c1::ENVIRONMENT, &operation, context, &frame)
+        Self::answer_call(self, c1::ENVIRONMENT, &operation, context, &frame)
     }
 }

@@ -19,20 +19,20 @@ pub(super) static HOST: Host = Host {
     size: size_of::<Host>() as u32,
     version: VERSION,
     context_id: Some(context_id),
-    context_keep: Some(context_keep),
-    context_drop: Some(context_drop),
+    context_keep: Some(keep_context),
+    context_drop: Some(drop_context),
     is_cancelled: Some(is_cancelled),
-    log: Some(log),
-    emit: Some(emit),
-    sleep_ms: Some(sleep_ms),
-    service: Some(service),
-    next: Some(next),
-    close: Some(close),
-    request_poll: Some(request_poll),
-    request_drop: Some(request_drop),
-    waker_keep: Some(waker_keep),
-    waker_wake: Some(waker_wake),
-    waker_drop: Some(waker_drop),
+    log: Some(log_text),
+    emit: Some(emit_frame),
+    sleep_ms: Some(begin_sleep),
+    service: Some(request_service),
+    next: Some(request_next_piece),
+    close: Some(close_stream),
+    request_poll: Some(poll_request),
+    request_drop: Some(drop_request),
+    waker_keep: Some(keep_waker),
+    waker_wake: Some(wake_waker),
+    waker_drop: Some(drop_waker),
 };
 
 /// Runs host code on behalf of a plugin. The context's own methods report their panics. This is the
@@ -61,14 +61,14 @@ unsafe extern "C" fn context_id(context: *const Context) -> u64 {
     unsafe { with_context(context, 0, |context| Some(context.id())) }
 }
 
-unsafe extern "C" fn context_keep(context: *const Context) {
+unsafe extern "C" fn keep_context(context: *const Context) {
     // SAFETY: the host lent this pointer to the plugin.
     unsafe { LentCContext::add_owner(context) };
 }
 
-unsafe extern "C" fn context_drop(context: *const Context) {
+unsafe extern "C" fn drop_context(context: *const Context) {
     // SAFETY: the plugin has kept it.
-    catch_host_panic(|| unsafe { LentCContext::drop(context) }, |_| ());
+    catch_host_panic(|| unsafe { LentCContext::drop_owner(context) }, |_| ());
 }
 
 unsafe extern "C" fn is_cancelled(context: *const Context) -> i32 {
@@ -76,7 +76,12 @@ unsafe extern "C" fn is_cancelled(context: *const Context) -> i32 {
     unsafe { with_context(context, 1, |context| Some(context.is_cancelled().into())) }
 }
 
-unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char, length: usize) {
+unsafe extern "C" fn log_text(
+    context: *const Context,
+    level: u8,
+    text: *const c_char,
+    length: usize,
+) {
     // SAFETY: the host lent this pointer to the plugin, and the plugin lends a text for this call.
     unsafe {
         with_context(context, (), |context| {
@@ -87,7 +92,7 @@ unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char
     }
 }
 
-unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usize) -> i32 {
+unsafe extern "C" fn emit_frame(context: *const Context, frame: *const u8, length: usize) -> i32 {
     // SAFETY: the host lent this pointer to the plugin, and the plugin lends a frame for this call.
     unsafe {
         with_context(context, 0, |context| {
@@ -97,16 +102,18 @@ unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usi
     }
 }
 
-unsafe extern "C" fn sleep_ms(context: *const Context, milliseconds: u64) -> *mut Request {
+unsafe extern "C" fn begin_sleep(context: *const Context, milliseconds: u64) -> *mut Request {
     // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, std::ptr::null_mut(), |context| {
-            Some(HeldRequest::hand_out(RequestWork::Sleep(context.sleep_ms(milliseconds))))
+            Some(HeldRequest::into_request_pointer(RequestWork::Sleep(
+                context.sleep_ms(milliseconds),
+            )))
         })
     }
 }
 
-unsafe extern "C" fn service(
+unsafe extern "C" fn request_service(
     context: *const Context,
     name: *const c_char,
     name_length: usize,
@@ -119,23 +126,23 @@ unsafe extern "C" fn service(
         with_context(context, std::ptr::null_mut(), |context| {
             let name = std::str::from_utf8(buffer::borrow_text(name, name_length)?).ok()?;
             let frame = RVec::from(buffer::borrow_bytes(frame, length)?);
-            Some(HeldRequest::hand_out(RequestWork::Service(
+            Some(HeldRequest::into_request_pointer(RequestWork::Service(
                 context.service(RStr::from_str(name), frame),
             )))
         })
     }
 }
 
-unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request {
+unsafe extern "C" fn request_next_piece(context: *const Context, handle: u64) -> *mut Request {
     // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, std::ptr::null_mut(), |context| {
-            Some(HeldRequest::hand_out(RequestWork::Next(context.next(handle))))
+            Some(HeldRequest::into_request_pointer(RequestWork::Next(context.next(handle))))
         })
     }
 }
 
-unsafe extern "C" fn close(context: *const Context, handle: u64) {
+unsafe extern "C" fn close_stream(context: *const Context, handle: u64) {
     // SAFETY: the host lent this pointer to the plugin.
     unsafe {
         with_context(context, (), |context| {
@@ -145,7 +152,7 @@ unsafe extern "C" fn close(context: *const Context, handle: u64) {
     }
 }
 
-unsafe extern "C" fn request_poll(
+unsafe extern "C" fn poll_request(
     request: *mut Request,
     by: *const Waker,
     out: *mut Buffer,
@@ -167,27 +174,27 @@ unsafe extern "C" fn request_poll(
     status
 }
 
-unsafe extern "C" fn request_drop(request: *mut Request) {
+unsafe extern "C" fn drop_request(request: *mut Request) {
     if !request.is_null() {
-        // SAFETY: `HeldRequest::hand_out` made it, and the plugin drops it once.
+        // SAFETY: `HeldRequest::into_request_pointer` made it, and the plugin drops it once.
         catch_host_panic(|| drop(unsafe { Box::from_raw(request.cast::<HeldRequest>()) }), |_| ());
     }
 }
 
-unsafe extern "C" fn waker_keep(by: *const Waker) -> *mut Waker {
+unsafe extern "C" fn keep_waker(by: *const Waker) -> *mut Waker {
     // SAFETY: null, or a waker that the plugin was lent or keeps.
     let Some(by) = (unsafe { waker_at(by) }) else { return std::ptr::null_mut() };
     catch_host_panic(|| Box::into_raw(Box::new(by.clone())).cast(), |_| std::ptr::null_mut())
 }
 
-unsafe extern "C" fn waker_wake(by: *const Waker) {
+unsafe extern "C" fn wake_waker(by: *const Waker) {
     // SAFETY: null, or a waker that the plugin was lent or keeps.
     if let Some(by) = unsafe { waker_at(by) } {
         catch_host_panic(|| by.wake_by_ref(), |_| ());
     }
 }
 
-unsafe extern "C" fn waker_drop(by: *mut Waker) {
+unsafe extern "C" fn drop_waker(by: *mut Waker) {
     if !by.is_null() {
         // SAFETY: `waker_keep` made it, and the plugin drops it once.
         catch_host_panic(|| drop(unsafe { Box::from_raw(by.cast::<task::Waker>()) }), |_| ());

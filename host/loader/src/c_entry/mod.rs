@@ -39,7 +39,7 @@ pub unsafe fn factory_of_table(
     manifest: &Manifest,
 ) -> Result<FactoryBox, Error> {
     // SAFETY: the caller guarantees it.
-    let entry = unsafe { CFunctionTable::read(table) }
+    let entry = unsafe { CFunctionTable::read_table(table) }
         .map_err(|what| misbehaved_error(&manifest.name, what))?;
     create_factory(entry, manifest).into_result().map_err(|error| {
         Frame::read(&error).unwrap_or_else(|bad| misbehaved_error(&manifest.name, bad))

@@ -27,7 +27,7 @@ pub(super) enum RequestWork {
 pub(super) type RequestStatus = (i32, Vec<u8>);
 
 impl HeldRequest {
-    pub(super) fn hand_out(work: RequestWork) -> *mut c1::Request {
+    pub(super) fn into_request_pointer(work: RequestWork) -> *mut c1::Request {
         Box::into_raw(Box::new(Self(Mutex::new(work)))).cast()
     }
 

@@ -35,7 +35,7 @@ struct TableMethod {
 }
 
 /// Finds the first method that differs, in the order of the host's traits.
-pub(super) fn first_difference(
+pub(super) fn first_trait_difference(
     plugin: Layout,
     host: Layout,
     growth: MethodGrowth,
@@ -65,7 +65,7 @@ fn table_difference(
     let side = |method: Option<&TableMethod>| {
         method.map_or_else(missing_item_text, |it| it.signature.clone())
     };
-    Some(LayoutMismatch { what: host.path(one), plugin: side(added), host: side(missing) })
+    Some(LayoutMismatch { what: host.method_path(one), plugin: side(added), host: side(missing) })
 }
 
 /// Describes a method's change, given the methods at the same position on both sides.
@@ -76,13 +76,13 @@ fn describe_mismatch(
     wants: &TableMethod,
 ) -> LayoutMismatch {
     let (what, plugin, host) = if has.name == wants.name {
-        (host.path(wants), has.signature.clone(), wants.signature.clone())
-    } else if !plugin.has(wants.name) && !host.has(has.name) {
-        (host.path(wants), has.name.to_owned(), wants.name.to_owned())
-    } else if !plugin.has(wants.name) {
-        (host.path(wants), missing_item_text(), wants.signature.clone())
-    } else if !host.has(has.name) {
-        (host.path(has), has.signature.clone(), missing_item_text())
+        (host.method_path(wants), has.signature.clone(), wants.signature.clone())
+    } else if !plugin.has_method(wants.name) && !host.has_method(has.name) {
+        (host.method_path(wants), has.name.to_owned(), wants.name.to_owned())
+    } else if !plugin.has_method(wants.name) {
+        (host.method_path(wants), missing_item_text(), wants.signature.clone())
+    } else if !host.has_method(has.name) {
+        (host.method_path(has), has.signature.clone(), missing_item_text())
     } else {
         let order = format!("the order of `{}`", host.name);
         (order, has.name.to_owned(), wants.name.to_owned())
@@ -95,11 +95,11 @@ fn missing_item_text() -> String {
 }
 
 impl MethodTable {
-    fn has(&self, name: &str) -> bool {
+    fn has_method(&self, name: &str) -> bool {
         self.methods.iter().any(|method| method.name == name)
     }
 
-    fn path(&self, method: &TableMethod) -> String {
+    fn method_path(&self, method: &TableMethod) -> String {
         format!("`{}::{}`", self.name, method.name)
     }
 }

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use super::link::{LinkMessage, LinkReader, WorkerLink};
-use super::wire::{self, Flag, Kind, MalformedLinkMessage};
+use super::wire::{self, LinkMessageFlag, LinkMessageKind, MalformedLinkMessage};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use jaato_plugin_engine::{
-    HostContext, HostFuture, HostFutureOutput as _, LONG_BLOCK, Misdeed, MisdeedReport,
+    HostContext, HostFuture, HostFutureOutput as _, LONG_BLOCK, Misbehavior, MisbehaviorReport,
     ServiceReply, ServiceReplyResult, check_json, run_host_code,
 };
 
@@ -34,11 +34,11 @@ pub(super) struct WorkerConnection {
     pub(super) process: Arc<dyn WorkerProcess>,
     /// The instance's own context. Its guest and executor represent the plugin.
     pub(super) core: Arc<HostContext>,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<WorkerConnectionState>,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct WorkerConnectionState {
     last_id: u64,
     calls: HashMap<u64, PendingRemoteCall>,
     /// Running requests, so that they can be aborted.
@@ -76,7 +76,7 @@ impl WorkerConnection {
         state.calls.insert(id, PendingRemoteCall { core: Arc::clone(core), answer: Some(answer) });
         drop(state);
         // If the worker is gone, its death ends the call.
-        self.link.send(Kind::Call, Flag::Frame, id, head, frame);
+        self.link.send_message(LinkMessageKind::Call, LinkMessageFlag::Frame, id, head, frame);
         Ok((id, receiver))
     }
 
@@ -91,7 +91,7 @@ impl WorkerConnection {
         if answer.is_some() {
             // Send this before the context ends: the end refuses what the call waits for, and by
             // then the worker must know about the cancel.
-            self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
+            self.link.send_message(LinkMessageKind::Cancel, LinkMessageFlag::Nothing, id, b"", b"");
         }
         core.end();
         let Some(answer) = answer else { return };
@@ -103,22 +103,27 @@ impl WorkerConnection {
             tokio::time::sleep(OVERDUE_MAX).await;
             let Some(own) = own.upgrade() else { return };
             if own.state.lock().calls.contains_key(&id) {
-                own.process.end().await;
+                own.process.end_process().await;
             }
         });
     }
 
     /// Resumes a stopped worker and reports it.
     pub(super) async fn resume_worker(&self) {
-        if self.process.go_on().await {
+        if self.process.resume().await {
             let plugin = self.core.guest.name();
             let text = format!("the stopped worker of plugin `{plugin}` was resumed");
-            self.core.executor.watch().trouble(&text);
+            self.core.executor.observer().log_trouble(&text);
         }
     }
 
     /// Sends one of the instance's steps and waits for its answer.
-    pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> RemoteStepAnswer {
+    pub(super) async fn run_step(
+        &self,
+        kind: LinkMessageKind,
+        flag: LinkMessageFlag,
+        frame: &[u8],
+    ) -> RemoteStepAnswer {
         let (reply, receiver) = oneshot::channel();
         let id = {
             let mut state = self.state.lock();
@@ -130,12 +135,12 @@ impl WorkerConnection {
             state.steps.insert(id, reply);
             id
         };
-        self.link.send(kind, flag, id, b"", frame);
+        self.link.send_message(kind, flag, id, b"", frame);
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
     /// Registers a waiter for the worker's first message. Call it before reading begins.
-    pub(super) fn ready(&self) -> oneshot::Receiver<RemoteStepAnswer> {
+    pub(super) fn expect_first_message(&self) -> oneshot::Receiver<RemoteStepAnswer> {
         let (reply, receiver) = oneshot::channel();
         self.state.lock().steps.insert(0, reply);
         receiver
@@ -147,7 +152,7 @@ impl WorkerConnection {
     }
 
     /// Returns the number of calls that the worker has not answered, including cancelled ones.
-    pub(super) fn in_flight(&self) -> usize {
+    pub(super) fn calls_in_flight(&self) -> usize {
         self.state.lock().calls.len()
     }
 
@@ -158,7 +163,7 @@ impl WorkerConnection {
     }
 
     /// Reads until the worker is gone, then notifies all waiters.
-    pub(super) async fn serve(self: Arc<Self>) {
+    pub(super) async fn serve_messages(self: Arc<Self>) {
         let mut reader = LinkReader::default();
         let talk = loop {
             match self.next_message(&mut reader).await {
@@ -174,7 +179,7 @@ impl WorkerConnection {
         self.link.close();
         let plugin = self.core.guest.name();
         let error = death::death_error(plugin, &self.process, talk.as_deref()).await;
-        self.end(&error);
+        self.end_connection(&error);
     }
 
     /// Waits for the next message. Rejects a message that stalls in the middle, because later bytes
@@ -187,14 +192,14 @@ impl WorkerConnection {
             if let Some(message) = reader.take_message()? {
                 return Ok(Some(message));
             }
-            let begun = reader.begun_bytes();
+            let begun = reader.incomplete_bytes();
             let more = reader.read_more(&self.link);
             let is_over = match begun {
                 0 => more.await?,
                 _ => match tokio::time::timeout(STALL_MAX, more).await {
                     Ok(is_over) => is_over?,
                     // A stopped worker was resumed.
-                    Err(_) if self.process.go_on().await => false,
+                    Err(_) if self.process.resume().await => false,
                     Err(_) => {
                         return Err(MalformedLinkMessage(format!(
                             "only {begun} bytes of a message"
@@ -208,7 +213,7 @@ impl WorkerConnection {
         }
     }
 
-    fn end(&self, error: &Error) {
+    fn end_connection(&self, error: &Error) {
         let mut state = self.state.lock();
         state.ended = Some(error.clone());
         let calls = std::mem::take(&mut state.calls);
@@ -235,49 +240,52 @@ impl WorkerConnection {
     fn handle_message(self: &Arc<Self>, message: LinkMessage) -> Result<(), String> {
         let LinkMessage { kind, flag, id, payload } = message;
         match kind {
-            Kind::Emit => self.deliver_emission(id, &payload),
-            Kind::Answer => self.deliver_answer(id, flag, payload),
-            Kind::Ask => {
+            LinkMessageKind::Emit => self.deliver_emission(id, &payload),
+            LinkMessageKind::Answer => self.deliver_answer(id, flag, payload),
+            LinkMessageKind::Ask => {
                 let (context, operation, frame) =
-                    wire::read_ask(&payload).ok_or("a request that cannot be read")?;
+                    wire::split_service_request(&payload).ok_or("a request that cannot be read")?;
                 self.handle_request(id, context, operation, frame);
             }
-            Kind::Next => {
+            LinkMessageKind::Next => {
                 let (context, handle) =
-                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
+                    wire::split_stream_payload(&payload).ok_or("an invalid stream number")?;
                 self.handle_next_request(id, context, handle);
             }
-            Kind::CloseStream => {
+            LinkMessageKind::CloseStream => {
                 let (context, handle) =
-                    wire::read_stream(&payload).ok_or("an invalid stream number")?;
-                if let Some(core) = self.context(context) {
+                    wire::split_stream_payload(&payload).ok_or("an invalid stream number")?;
+                if let Some(core) = self.call_context(context) {
                     core.close_stream(handle);
                 }
             }
-            Kind::Forget => {
+            LinkMessageKind::Forget => {
                 if let Some(asked) = self.state.lock().asked.remove(&id) {
                     asked.abort();
                 }
             }
-            Kind::Log => {
+            LinkMessageKind::Log => {
                 let (&level, text) = payload.split_first().ok_or("a line without a level")?;
                 let text = String::from_utf8_lossy(text);
-                self.core.executor.watch().log(self.core.guest.name(), level, &text);
+                self.core.executor.observer().log(self.core.guest.name(), level, &text);
             }
-            Kind::StillBlocked => {
-                let time = wire::read_number(&payload).ok_or("a time that cannot be read")?;
+            LinkMessageKind::StillBlocked => {
+                let time = wire::parse_number(&payload).ok_or("a time that cannot be read")?;
                 self.report_block(Duration::from_millis(time));
             }
-            Kind::Ready | Kind::Created | Kind::Saved | Kind::Closed => {
+            LinkMessageKind::Ready
+            | LinkMessageKind::Created
+            | LinkMessageKind::Saved
+            | LinkMessageKind::Closed => {
                 self.deliver_reply(id, flag, payload);
             }
-            Kind::Create
-            | Kind::Call
-            | Kind::Cancel
-            | Kind::Served
-            | Kind::Piece
-            | Kind::Save
-            | Kind::Close => {
+            LinkMessageKind::Create
+            | LinkMessageKind::Call
+            | LinkMessageKind::Cancel
+            | LinkMessageKind::Served
+            | LinkMessageKind::Piece
+            | LinkMessageKind::Save
+            | LinkMessageKind::Close => {
                 return Err(format!("a message that only the host may send: {kind:?}"));
             }
         }
@@ -293,9 +301,9 @@ impl WorkerConnection {
         }
         let (plugin, guest) = (self.core.guest.name().clone(), &self.core.guest);
         let (strikes, disabled) = (guest.strikes(), guest.is_disabled());
-        let misdeed = Misdeed::StillBlocked { able_to_run };
-        let report = MisdeedReport { plugin, misdeed, strikes, disabled };
-        self.core.executor.watch().misbehaved(&report);
+        let misdeed = Misbehavior::StillBlocked { able_to_run };
+        let report = MisbehaviorReport { plugin, misdeed, strikes, disabled };
+        self.core.executor.observer().report_misbehavior(&report);
     }
 
     fn deliver_emission(&self, id: u64, frame: &[u8]) {
@@ -305,7 +313,7 @@ impl WorkerConnection {
         }
     }
 
-    fn deliver_answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn deliver_answer(&self, id: u64, flag: LinkMessageFlag, payload: Vec<u8>) {
         let Some(PendingRemoteCall { core, answer }) = self.state.lock().calls.remove(&id) else {
             return;
         };
@@ -314,8 +322,8 @@ impl WorkerConnection {
         let Some(answer) = answer else { return };
         let result = match (fault, flag) {
             (Some(fault), _) => Err(fault),
-            (None, Flag::Error) => Err(self.read_error(&payload)),
-            (None, Flag::Frame | Flag::Nothing | Flag::Stream) => {
+            (None, LinkMessageFlag::Error) => Err(self.read_error(&payload)),
+            (None, LinkMessageFlag::Frame | LinkMessageFlag::Nothing | LinkMessageFlag::Stream) => {
                 let misbehaved = |error| {
                     core.guest
                         .misbehavior_error(format_args!("its answer is not a valid frame: {error}"))
@@ -329,12 +337,12 @@ impl WorkerConnection {
         let _ = answer.send(result);
     }
 
-    fn deliver_reply(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn deliver_reply(&self, id: u64, flag: LinkMessageFlag, payload: Vec<u8>) {
         let Some(reply) = self.state.lock().steps.remove(&id) else { return };
         let _ = reply.send(match flag {
-            Flag::Error => Err(self.read_error(&payload)),
-            Flag::Nothing => Ok(None),
-            Flag::Frame | Flag::Stream => Ok(Some(payload)),
+            LinkMessageFlag::Error => Err(self.read_error(&payload)),
+            LinkMessageFlag::Nothing => Ok(None),
+            LinkMessageFlag::Frame | LinkMessageFlag::Stream => Ok(Some(payload)),
         });
     }
 
@@ -346,7 +354,7 @@ impl WorkerConnection {
     }
 
     /// Returns the context with this number. Number 0 is the instance's.
-    fn context(&self, number: u64) -> Option<Arc<HostContext>> {
+    fn call_context(&self, number: u64) -> Option<Arc<HostContext>> {
         if number == 0 {
             return Some(Arc::clone(&self.core));
         }
@@ -354,29 +362,41 @@ impl WorkerConnection {
     }
 
     fn handle_request(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
-        let Some(core) = self.context(context) else {
-            return self.send_reply(Kind::Served, id, &ServiceReplyResult::refusal());
+        let Some(core) = self.call_context(context) else {
+            return self.send_reply(
+                LinkMessageKind::Served,
+                id,
+                &ServiceReplyResult::refused_output(),
+            );
         };
         // A panic in a service is the host's fault and fails only this request.
-        match run_host_code(|| core.serve(operation, frame)) {
-            Ok(work) => self.answer_later(Kind::Served, id, HostFuture::new(&core, work)),
-            Err(error) => self.send_reply(Kind::Served, id, &ServiceReplyResult::error(&error)),
+        match run_host_code(|| core.serve_operation(operation, frame)) {
+            Ok(work) => self.spawn_reply(LinkMessageKind::Served, id, HostFuture::new(&core, work)),
+            Err(error) => {
+                self.send_reply(LinkMessageKind::Served, id, &ServiceReplyResult::error(&error))
+            }
         }
     }
 
     fn handle_next_request(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
-        let Some(core) = self.context(context) else {
-            return self.send_reply(Kind::Piece, id, &ServiceReplyResult::refusal());
+        let Some(core) = self.call_context(context) else {
+            return self.send_reply(
+                LinkMessageKind::Piece,
+                id,
+                &ServiceReplyResult::refused_output(),
+            );
         };
         match core.next_stream_reply(handle) {
-            Ok(next) => self.answer_later(Kind::Piece, id, HostFuture::new(&core, next)),
-            Err(error) => self.send_reply(Kind::Piece, id, &ServiceReplyResult::error(&error)),
+            Ok(next) => self.spawn_reply(LinkMessageKind::Piece, id, HostFuture::new(&core, next)),
+            Err(error) => {
+                self.send_reply(LinkMessageKind::Piece, id, &ServiceReplyResult::error(&error))
+            }
         }
     }
 
-    fn answer_later(
+    fn spawn_reply(
         self: &Arc<Self>,
-        kind: Kind,
+        kind: LinkMessageKind,
         id: u64,
         work: impl Future<Output = ServiceReplyResult> + Send + 'static,
     ) {
@@ -391,13 +411,13 @@ impl WorkerConnection {
         state.asked.insert(id, task.abort_handle());
     }
 
-    fn send_reply(&self, kind: Kind, id: u64, served: &ServiceReplyResult) {
+    fn send_reply(&self, kind: LinkMessageKind, id: u64, served: &ServiceReplyResult) {
         let (flag, frame) = match &served.0 {
-            Ok(ServiceReply::Frame(frame)) => (Flag::Frame, frame.as_slice()),
-            Ok(ServiceReply::Stream(frame)) => (Flag::Stream, frame.as_slice()),
-            Ok(ServiceReply::End) => (Flag::Nothing, [].as_slice()),
-            Err(error) => (Flag::Error, error.as_slice()),
+            Ok(ServiceReply::Frame(frame)) => (LinkMessageFlag::Frame, frame.as_slice()),
+            Ok(ServiceReply::Stream(frame)) => (LinkMessageFlag::Stream, frame.as_slice()),
+            Ok(ServiceReply::End) => (LinkMessageFlag::Nothing, [].as_slice()),
+            Err(error) => (LinkMessageFlag::Error, error.as_slice()),
         };
-        self.link.send(kind, flag, id, b"", frame);
+        self.link.send_message(kind, flag, id, b"", frame);
     }
 }

@@ -20,15 +20,15 @@ pub(super) async fn death_error(
     talk: Option<&str>,
 ) -> Error {
     let patience = if talk.is_some() { TALK_END_MAX } else { END_MAX };
-    let ended = tokio::time::timeout(patience, process.ended()).await.ok();
+    let ended = tokio::time::timeout(patience, process.wait_for_end()).await.ok();
     // Ends its descendants too, because no one needs them.
-    process.end().await;
+    process.end_process().await;
     let what = match (talk, ended) {
         (_, Some(ended)) => ended,
         (Some(talk), None) => format!("sent an invalid message: {talk}"),
         (None, None) => "closed its connection".to_owned(),
     };
-    let printed = match process.printed().trim() {
+    let printed = match process.last_output().trim() {
         "" => String::new(),
         printed => format!("; it printed: {}", printed.replace('\n', " ⏎ ")),
     };

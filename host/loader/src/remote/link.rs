@@ -15,8 +15,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::wire::{Flag, HEADER_BYTES, Kind, LinkMessageHeader, MalformedLinkMessage};
-use crate::platform::waited_for;
+use super::wire::{
+    HEADER_BYTES, LinkMessageFlag, LinkMessageHeader, LinkMessageKind, MalformedLinkMessage,
+};
+use crate::platform::register_interest;
 
 /// Maximum bytes queued for an end that does not read.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -28,9 +30,9 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct LinkMessage {
     /// The kind of message.
-    pub kind: Kind,
+    pub kind: LinkMessageKind,
     /// The kind of payload.
-    pub flag: Flag,
+    pub flag: LinkMessageFlag,
     /// The number of the call or the request.
     pub id: u64,
     /// The payload.
@@ -63,8 +65,8 @@ impl LinkSendQueue {
 }
 
 impl WorkerLink {
-    /// Takes an end of a socket pair and makes it non-blocking. [`WorkerLink::write_waiting`] must
-    /// run concurrently.
+    /// Takes an end of a socket pair and makes it non-blocking. [`WorkerLink::write_queued_bytes`]
+    /// must run concurrently.
     ///
     /// # Errors
     /// If the system refuses that.
@@ -74,8 +76,16 @@ impl WorkerLink {
     }
 
     /// Sends a message whose payload is `head` and `frame`. Returns false if the other end is gone.
-    pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
-        let header = LinkMessageHeader { kind, flag, id, length: head.len() + frame.len() }.write();
+    pub fn send_message(
+        &self,
+        kind: LinkMessageKind,
+        flag: LinkMessageFlag,
+        id: u64,
+        head: &[u8],
+        frame: &[u8],
+    ) -> bool {
+        let header =
+            LinkMessageHeader { kind, flag, id, length: head.len() + frame.len() }.encode();
         let out = self.out.lock();
         if out.closed {
             return false;
@@ -88,7 +98,7 @@ impl WorkerLink {
                 Err(error) if error.kind() == WouldBlock => {}
                 Err(_) => {
                     drop(out);
-                    self.fail();
+                    self.shut_down();
                     return false;
                 }
             }
@@ -122,7 +132,7 @@ impl WorkerLink {
     }
 
     /// Returns the number of bytes queued for the other end.
-    pub fn waiting_bytes(&self) -> usize {
+    pub fn queued_bytes(&self) -> usize {
         let out = self.out.lock();
         out.bytes.len() - out.written
     }
@@ -135,7 +145,7 @@ impl WorkerLink {
 
     /// Closes this end because the other cannot be written to. Also stops reading, because no
     /// answer to an unsent message can arrive.
-    fn fail(&self) {
+    fn shut_down(&self) {
         self.close();
         // Fails only if the socket is disconnected.
         let _ = self.socket.shutdown(Shutdown::Both);
@@ -143,14 +153,14 @@ impl WorkerLink {
 
     /// Writes queued bytes until the other end is gone or this one is closed. Returns true if it
     /// gave up because the other end does not read.
-    pub async fn write_waiting(&self) -> bool {
-        if self.write_on().await.is_err() {
-            self.fail();
+    pub async fn write_queued_bytes(&self) -> bool {
+        if self.write_queue().await.is_err() {
+            self.shut_down();
         }
         self.out.lock().given_up
     }
 
-    async fn write_on(&self) -> io::Result<()> {
+    async fn write_queue(&self) -> io::Result<()> {
         // Created early, because the process may run out of descriptors later.
         let mut socket = OwnedFd::from(self.socket.try_clone()?);
         while !self.out.lock().closed {
@@ -160,17 +170,17 @@ impl WorkerLink {
         Ok(())
     }
 
-    fn has_waiting_bytes(&self) -> bool {
+    fn has_queued_bytes(&self) -> bool {
         !self.out.lock().bytes.is_empty()
     }
 
     /// Writes queued bytes. Returns the descriptor that it used for waiting.
     async fn write_all(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
-        if !self.has_waiting_bytes() {
+        if !self.has_queued_bytes() {
             return Ok(socket);
         }
-        let outgoing = waited_for(socket, Interest::WRITABLE)?;
-        while self.has_waiting_bytes() {
+        let outgoing = register_interest(socket, Interest::WRITABLE)?;
+        while self.has_queued_bytes() {
             if let Ok(failed) = outgoing.writable().await?.try_io(|_| self.write_some()) {
                 failed?;
             }
@@ -210,7 +220,7 @@ impl LinkReader {
     ///
     /// # Panics
     /// Outside of a runtime with I/O enabled.
-    pub async fn next(
+    pub async fn next_message(
         &mut self,
         link: &WorkerLink,
     ) -> Result<Option<LinkMessage>, MalformedLinkMessage> {
@@ -234,7 +244,7 @@ impl LinkReader {
             Some(incoming) => incoming,
             None => {
                 let socket = link.socket.try_clone().map_err(failed)?;
-                let incoming = waited_for(socket.into(), Interest::READABLE);
+                let incoming = register_interest(socket.into(), Interest::READABLE);
                 self.incoming.insert(incoming.map_err(failed)?)
             }
         };
@@ -244,13 +254,13 @@ impl LinkReader {
             let read =
                 ready.try_io(|_| read_available(&mut self.buffer, &mut self.read, &link.socket));
             if let Ok(read) = read {
-                return self.is_over(read);
+                return self.is_end_of_stream(read);
             }
         }
     }
 
     /// Returns true if the result of a read marks the end.
-    fn is_over(&self, read: io::Result<usize>) -> Result<bool, MalformedLinkMessage> {
+    fn is_end_of_stream(&self, read: io::Result<usize>) -> Result<bool, MalformedLinkMessage> {
         match read {
             Ok(0) if self.unread_bytes().is_empty() => Ok(true),
             Ok(0) => Err(MalformedLinkMessage(format!(
@@ -264,7 +274,7 @@ impl LinkReader {
     }
 
     /// Returns the number of bytes of an incomplete message.
-    pub(super) fn begun_bytes(&self) -> usize {
+    pub(super) fn incomplete_bytes(&self) -> usize {
         self.unread_bytes().len()
     }
 
@@ -277,7 +287,7 @@ impl LinkReader {
         let Some((header, rest)) = self.unread_bytes().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
-        let LinkMessageHeader { kind, flag, id, length } = LinkMessageHeader::read(header)?;
+        let LinkMessageHeader { kind, flag, id, length } = LinkMessageHeader::decode(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let ends_here = self.read + HEADER_BYTES + length == self.buffer.len();
         let payload = if length >= READ_BYTES && self.read == 0 && ends_here {
@@ -335,16 +345,22 @@ mod tests {
         let (host, worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
-            async move { host.write_waiting().await }
+            async move { host.write_queued_bytes().await }
         });
         let sizes = [0, 1, 15, 65_520, 65_536, 1_000_000, 3, 8 * 1024 * 1024];
         for (id, size) in sizes.into_iter().enumerate() {
-            assert!(host.send(Kind::Emit, Flag::Frame, id as u64, b"ab", &vec![7; size]));
+            assert!(host.send_message(
+                LinkMessageKind::Emit,
+                LinkMessageFlag::Frame,
+                id as u64,
+                b"ab",
+                &vec![7; size]
+            ));
         }
         let mut reader = LinkReader::default();
         for (id, size) in sizes.into_iter().enumerate() {
-            let message = reader.next(&worker).await.unwrap().unwrap();
-            assert_eq!((message.kind, message.id), (Kind::Emit, id as u64));
+            let message = reader.next_message(&worker).await.unwrap().unwrap();
+            assert_eq!((message.kind, message.id), (LinkMessageKind::Emit, id as u64));
             assert_eq!(message.payload.len(), size + 2);
             assert!(
                 message.payload.starts_with(b"ab")
@@ -356,19 +372,24 @@ mod tests {
         host.close();
         writing.await.unwrap();
         drop(host);
-        assert!(reader.next(&worker).await.unwrap().is_none());
-        assert!(!worker.send(Kind::Emit, Flag::Frame, 0, b"", b""));
+        assert!(reader.next_message(&worker).await.unwrap().is_none());
+        assert!(!worker.send_message(LinkMessageKind::Emit, LinkMessageFlag::Frame, 0, b"", b""));
     }
 
     #[tokio::test]
     async fn connection_that_ends_inside_a_message_is_an_error() {
         let (host, worker) = link_pair();
-        let header =
-            LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
+        let header = LinkMessageHeader {
+            kind: LinkMessageKind::Emit,
+            flag: LinkMessageFlag::Frame,
+            id: 0,
+            length: 10,
+        }
+        .encode();
         (&host.socket).write_all(&header).unwrap();
         (&host.socket).write_all(b"only").unwrap();
         drop(host);
-        let error = LinkReader::default().next(&worker).await.unwrap_err();
+        let error = LinkReader::default().next_message(&worker).await.unwrap_err();
         assert_eq!(error.0, "the end after 20 bytes of a message");
     }
 
@@ -376,20 +397,26 @@ mod tests {
     async fn reading_stops_when_the_peer_cannot_be_written_to() {
         let (host, worker) = link_pair();
         worker.socket.shutdown(Shutdown::Read).unwrap();
-        assert!(!host.send(Kind::Call, Flag::Frame, 1, b"", b"{}"));
-        assert!(LinkReader::default().next(&host).await.unwrap().is_none());
+        assert!(!host.send_message(LinkMessageKind::Call, LinkMessageFlag::Frame, 1, b"", b"{}"));
+        assert!(LinkReader::default().next_message(&host).await.unwrap().is_none());
         // The same if the failure is detected later.
         let (host, worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
-            async move { host.write_waiting().await }
+            async move { host.write_queued_bytes().await }
         });
-        assert!(host.send(Kind::Call, Flag::Frame, 1, b"", &vec![0; 8 * 1024 * 1024]));
+        assert!(host.send_message(
+            LinkMessageKind::Call,
+            LinkMessageFlag::Frame,
+            1,
+            b"",
+            &vec![0; 8 * 1024 * 1024]
+        ));
         worker.socket.shutdown(Shutdown::Read).unwrap();
         // Free space wakes the writer.
         let mut taken = vec![0; 8 * 1024 * 1024];
         while (&worker.socket).read(&mut taken).unwrap() > 0 {}
-        assert!(LinkReader::default().next(&host).await.unwrap().is_none());
+        assert!(LinkReader::default().next_message(&host).await.unwrap().is_none());
         assert!(!writing.await.unwrap());
     }
 
@@ -398,11 +425,14 @@ mod tests {
         let (host, _worker) = link_pair();
         let writing = tokio::spawn({
             let host = Arc::clone(&host);
-            async move { host.write_waiting().await }
+            async move { host.write_queued_bytes().await }
         });
         let piece = vec![0; 8 * 1024 * 1024];
-        let sent =
-            (0..100).take_while(|_| host.send(Kind::Emit, Flag::Frame, 0, b"", &piece)).count();
+        let sent = (0..100)
+            .take_while(|_| {
+                host.send_message(LinkMessageKind::Emit, LinkMessageFlag::Frame, 0, b"", &piece)
+            })
+            .count();
         assert!((7..=9).contains(&sent), "{sent}");
         assert!(writing.await.unwrap());
     }

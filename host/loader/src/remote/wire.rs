@@ -15,8 +15,8 @@
 use jaato_plugin_engine::Facet;
 use jaato_types::FRAME_BYTES_MAX;
 
-/// The version of the protocol, incremented with each change. The worker's [`Kind::Ready`] holds
-/// it.
+/// The version of the protocol, incremented with each change. The worker's
+/// [`LinkMessageKind::Ready`] holds it.
 pub const VERSION: u8 = 5;
 
 /// Bytes of a header.
@@ -38,7 +38,7 @@ macro_rules! byte_enum {
         }
 
         impl $name {
-            fn read(byte: u8) -> Option<Self> {
+            fn from_byte(byte: u8) -> Option<Self> {
                 match byte {
                     $($byte => Some(Self::$variant),)+
                     _ => None,
@@ -50,7 +50,7 @@ macro_rules! byte_enum {
 
 byte_enum! {
     /// The kind of message.
-    Kind {
+    LinkMessageKind {
         /// Host: create the instance, optionally from saved state.
         Create = 1,
         /// Host: begin a call. A facet and a name precede the frame.
@@ -95,7 +95,7 @@ byte_enum! {
 
 byte_enum! {
     /// The kind of payload.
-    Flag {
+    LinkMessageFlag {
         /// A frame, or the payload of the message's kind.
         Frame = 0,
         /// The frame of an error.
@@ -111,9 +111,9 @@ byte_enum! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkMessageHeader {
     /// The kind of message.
-    pub kind: Kind,
+    pub kind: LinkMessageKind,
     /// The kind of payload.
-    pub flag: Flag,
+    pub flag: LinkMessageFlag,
     /// The number of the call or the request.
     pub id: u64,
     /// Bytes of the payload.
@@ -126,7 +126,7 @@ pub struct MalformedLinkMessage(pub String);
 
 impl LinkMessageHeader {
     /// Returns the header as bytes.
-    pub fn write(self) -> [u8; HEADER_BYTES] {
+    pub fn encode(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         // Every sender bounds its payload far below this.
         let length = u32::try_from(self.length).unwrap_or(u32::MAX);
@@ -141,7 +141,7 @@ impl LinkMessageHeader {
     ///
     /// # Errors
     /// If the kind or the flag is unknown, or the payload is too long.
-    pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MalformedLinkMessage> {
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MalformedLinkMessage> {
         let [a, b, c, d, kind, flag, _, _, id @ ..] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         let id = u64::from_le_bytes(id);
@@ -153,8 +153,8 @@ impl LinkMessageHeader {
         let unknown = |what: &str, byte: u8| {
             MalformedLinkMessage(format!("a message of unknown {what} {byte}"))
         };
-        let kind = Kind::read(kind).ok_or_else(|| unknown("kind", kind))?;
-        let flag = Flag::read(flag).ok_or_else(|| unknown("flag", flag))?;
+        let kind = LinkMessageKind::from_byte(kind).ok_or_else(|| unknown("kind", kind))?;
+        let flag = LinkMessageFlag::from_byte(flag).ok_or_else(|| unknown("flag", flag))?;
         Ok(Self { kind, flag, id, length })
     }
 }
@@ -167,43 +167,43 @@ pub fn call_head(facet: Facet, name: &str) -> Vec<u8> {
 }
 
 /// Splits a call's payload into facet, name and frame.
-pub fn read_call(payload: &[u8]) -> Option<(Facet, &str, &[u8])> {
+pub fn split_call(payload: &[u8]) -> Option<(Facet, &str, &[u8])> {
     let (&facet, rest) = payload.split_first()?;
     let (name, frame) = take_name(rest)?;
     Some((Facet::from_number(facet)?, name, frame))
 }
 
 /// Returns the bytes before the frame of a request.
-pub fn ask_head(context: u64, operation: &str) -> Vec<u8> {
+pub fn service_request_head(context: u64, operation: &str) -> Vec<u8> {
     let mut head = context.to_le_bytes().to_vec();
     push_name(&mut head, operation);
     head
 }
 
 /// Splits a request's payload into context, operation and frame.
-pub fn read_ask(payload: &[u8]) -> Option<(u64, &str, &[u8])> {
+pub fn split_service_request(payload: &[u8]) -> Option<(u64, &str, &[u8])> {
     let (context, rest) = take_number(payload)?;
     let (name, frame) = take_name(rest)?;
     Some((context, name, frame))
 }
 
 /// Returns the payload that names a context's stream.
-pub fn stream_of(context: u64, handle: u64) -> [u8; 16] {
+pub fn stream_payload(context: u64, handle: u64) -> [u8; 16] {
     let mut payload = [0; 16];
     payload[..8].copy_from_slice(&context.to_le_bytes());
     payload[8..].copy_from_slice(&handle.to_le_bytes());
     payload
 }
 
-/// Splits the payload of [`stream_of`] into context and handle.
-pub fn read_stream(payload: &[u8]) -> Option<(u64, u64)> {
+/// Splits the payload of [`stream_payload`] into context and handle.
+pub fn split_stream_payload(payload: &[u8]) -> Option<(u64, u64)> {
     let (context, rest) = take_number(payload)?;
     let (handle, rest) = take_number(rest)?;
     rest.is_empty().then_some((context, handle))
 }
 
-/// Reads the payload of [`Kind::StillBlocked`].
-pub fn read_number(payload: &[u8]) -> Option<u64> {
+/// Reads the payload of [`LinkMessageKind::StillBlocked`].
+pub fn parse_number(payload: &[u8]) -> Option<u64> {
     take_number(payload).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
@@ -231,23 +231,28 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_it_was_written() {
-        for kind in [Kind::Create, Kind::Closed] {
-            for flag in [Flag::Frame, Flag::Stream] {
+        for kind in [LinkMessageKind::Create, LinkMessageKind::Closed] {
+            for flag in [LinkMessageFlag::Frame, LinkMessageFlag::Stream] {
                 let header =
                     LinkMessageHeader { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
-                assert_eq!(LinkMessageHeader::read(&header.write()), Ok(header));
+                assert_eq!(LinkMessageHeader::decode(&header.encode()), Ok(header));
             }
         }
     }
 
     #[test]
     fn invalid_message_header_is_reported() {
-        let good =
-            LinkMessageHeader { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
+        let good = LinkMessageHeader {
+            kind: LinkMessageKind::Emit,
+            flag: LinkMessageFlag::Frame,
+            id: 1,
+            length: 4,
+        }
+        .encode();
         let with = |index: usize, byte: u8| {
             let mut bytes = good;
             bytes[index] = byte;
-            LinkMessageHeader::read(&bytes).unwrap_err().0
+            LinkMessageHeader::decode(&bytes).unwrap_err().0
         };
         assert_eq!(with(4, 8), "a message of unknown kind 8");
         assert_eq!(with(5, 9), "a message of unknown flag 9");
@@ -258,19 +263,19 @@ mod tests {
     fn payloads_are_split_and_truncated_payloads_are_rejected() {
         let mut call = call_head(Facet::Operation, "naïve");
         call.extend_from_slice(b"frame");
-        assert_eq!(read_call(&call), Some((Facet::Operation, "naïve", b"frame".as_slice())));
-        let mut ask = ask_head(7, "http.request");
+        assert_eq!(split_call(&call), Some((Facet::Operation, "naïve", b"frame".as_slice())));
+        let mut ask = service_request_head(7, "http.request");
         ask.extend_from_slice(b"");
-        assert_eq!(read_ask(&ask), Some((7, "http.request", b"".as_slice())));
-        assert_eq!(read_stream(&stream_of(1, 2)), Some((1, 2)));
+        assert_eq!(split_service_request(&ask), Some((7, "http.request", b"".as_slice())));
+        assert_eq!(split_stream_payload(&stream_payload(1, 2)), Some((1, 2)));
         for length in 0..call.len() - 5 {
-            assert_eq!(read_call(&call[..length]), None, "{length}");
+            assert_eq!(split_call(&call[..length]), None, "{length}");
         }
         for length in 0..ask.len() {
-            assert_eq!(read_ask(&ask[..length]), None, "{length}");
+            assert_eq!(split_service_request(&ask[..length]), None, "{length}");
         }
-        assert_eq!(read_stream(&[0; 17]), None);
-        assert_eq!(read_number(&7_u64.to_le_bytes()), Some(7));
-        assert_eq!(read_number(&[0; 9]), None);
+        assert_eq!(split_stream_payload(&[0; 17]), None);
+        assert_eq!(parse_number(&7_u64.to_le_bytes()), Some(7));
+        assert_eq!(parse_number(&[0; 9]), None);
     }
 }

@@ -9,9 +9,9 @@ use jaato_types::{Error, ErrorKind, Manifest, PluginName};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::connection::{RemoteAnswer, State, WorkerConnection};
+use super::connection::{RemoteAnswer, WorkerConnection, WorkerConnectionState};
 use super::link::WorkerLink;
-use super::wire::{Flag, Kind, VERSION, call_head};
+use super::wire::{LinkMessageFlag, LinkMessageKind, VERSION, call_head};
 use crate::call::RunningCall;
 use crate::executor::Executor;
 use jaato_plugin_engine::{
@@ -29,16 +29,16 @@ pub const OVERDUE_MAX: Duration = Duration::from_secs(2);
 /// A worker's process, provided by the crate that starts processes.
 pub trait WorkerProcess: Send + Sync + 'static {
     /// Waits for its end and describes it: `was killed by signal 11`, `exited with 3`.
-    fn ended(&self) -> BoxFuture<'_, String>;
+    fn wait_for_end(&self) -> BoxFuture<'_, String>;
 
     /// Ends it and all its descendants. Returns once all have ended. May be called again.
-    fn end(&self) -> BoxFuture<'_, ()>;
+    fn end_process(&self) -> BoxFuture<'_, ()>;
 
     /// Resumes the process if it was stopped, and returns whether it was.
-    fn go_on(&self) -> BoxFuture<'_, bool>;
+    fn resume(&self) -> BoxFuture<'_, bool>;
 
     /// The end of its output.
-    fn printed(&self) -> String;
+    fn last_output(&self) -> String;
 }
 
 /// The parts of an instance in a worker.
@@ -70,13 +70,14 @@ async fn create_in_worker(
 ) -> Result<(Vec<u8>, Option<Error>), Error> {
     let mut refusal = None;
     if let Some(saved) = saved {
-        match connection.step(Kind::Create, Flag::Frame, saved).await {
+        match connection.run_step(LinkMessageKind::Create, LinkMessageFlag::Frame, saved).await {
             Ok(facets) => return Ok((facets.unwrap_or_default(), None)),
             Err(error) => refusal = Some(error),
         }
     }
     // If the worker is gone, this fails with the reason.
-    let facets = connection.step(Kind::Create, Flag::Nothing, b"").await?;
+    let facets =
+        connection.run_step(LinkMessageKind::Create, LinkMessageFlag::Nothing, b"").await?;
     Ok((facets.unwrap_or_default(), refusal))
 }
 
@@ -97,23 +98,23 @@ impl RemoteInstance {
     /// Creates the instance in a freshly started worker.
     pub(crate) async fn start(executor: &Executor, start: WorkerStart) -> Result<Self, Error> {
         let WorkerStart { manifest, socket, process, services, saved } = start;
-        let guest = executor.0.guest(manifest.name);
+        let guest = executor.0.add_guest(manifest.name);
         let core = HostContext::new(CallerKind::Instance, &executor.0, &guest, services);
         let link = WorkerLink::new(socket).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot use the worker's socket: {error}"))
                 .with_hint("restart jaato; if it happens again, report it")
         })?;
-        let state = State::default().into();
+        let state = WorkerConnectionState::default().into();
         let runtime = Handle::current();
         let connection =
             Arc::new(WorkerConnection { link, runtime: runtime.clone(), process, core, state });
-        let ready = connection.ready();
-        runtime.spawn(Arc::clone(&connection).serve());
+        let ready = connection.expect_first_message();
+        runtime.spawn(Arc::clone(&connection).serve_messages());
         runtime.spawn({
             let connection = Arc::clone(&connection);
             async move {
-                if connection.link.write_waiting().await {
-                    connection.process.end().await;
+                if connection.link.write_queued_bytes().await {
+                    connection.process.end_process().await;
                 }
             }
         });
@@ -148,8 +149,8 @@ impl RemoteInstance {
         self.connection.core.guest.name()
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
-        self.connection.in_flight()
+    pub(crate) fn calls_in_flight(&self) -> usize {
+        self.connection.calls_in_flight()
     }
 
     pub(crate) fn facets(&self) -> FacetSet {
@@ -160,7 +161,7 @@ impl RemoteInstance {
         self.connection.end_error()
     }
 
-    pub(crate) fn call(
+    pub(crate) fn begin_call(
         &self,
         facet: Facet,
         name: &str,
@@ -176,23 +177,24 @@ impl RemoteInstance {
         let head = call_head(facet, name);
         let (id, answer) = self.connection.begin_call(&core, &head, &frame)?;
         let connection = Arc::clone(&self.connection);
-        Ok(RunningCall::remote(core, RemoteCall { connection, id, answer, is_over: false }))
+        Ok(RunningCall::from_remote(core, RemoteCall { connection, id, answer, is_over: false }))
     }
 
     pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.connection.step(Kind::Save, Flag::Nothing, b"").await
+        self.connection.run_step(LinkMessageKind::Save, LinkMessageFlag::Nothing, b"").await
     }
 
     /// Closes the instance and ends the worker.
     pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         self.connection.cancel_all();
-        let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
+        let closing =
+            self.connection.run_step(LinkMessageKind::Close, LinkMessageFlag::Nothing, b"");
         // The worker limits each of its four steps to that time.
         let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
         self.connection.core.cancel();
         self.connection.core.end();
         self.connection.link.close();
-        self.connection.process.end().await;
+        self.connection.process.end_process().await;
         closed.unwrap_or_else(|_| {
             let text = format!("the plugin `{}` did not close in time", self.plugin());
             Err(Error::new(ErrorKind::Timeout, text))
@@ -229,7 +231,7 @@ fn give_up_worker(connection: &Arc<WorkerConnection>) {
     connection.core.end();
     connection.link.close();
     let process = Arc::clone(&connection.process);
-    connection.runtime.spawn(async move { process.end().await });
+    connection.runtime.spawn(async move { process.end_process().await });
 }
 
 /// The answer of a call in a worker. Dropping it cancels the call.

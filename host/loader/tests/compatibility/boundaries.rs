@@ -140,11 +140,11 @@ const BOUNDARIES: &[Boundary] = &[
 ];
 
 /// The built files.
-pub struct Built {
+pub struct BuiltBoundaries {
     target: PathBuf,
 }
 
-impl Built {
+impl BuiltBoundaries {
     /// Returns the plugin for a boundary.
     pub fn plugin(&self, boundary: &str) -> PathBuf {
         self.target.join("debug").join(library_name(&format!("for_{}", boundary.replace('-', "_"))))
@@ -157,10 +157,10 @@ impl Built {
 }
 
 /// Builds everything, once per test binary.
-pub fn built() -> &'static Built {
-    static BUILT: OnceLock<Built> = OnceLock::new();
+pub fn built_boundaries() -> &'static BuiltBoundaries {
+    static BUILT: OnceLock<BuiltBoundaries> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let root = root();
+        let root = workspace_root();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("boundaries");
         for boundary in BOUNDARIES {
             write_boundary(&root, &folder.join(boundary.name), boundary);
@@ -174,11 +174,11 @@ pub fn built() -> &'static Built {
         let status =
             cargo.arg(plugins.join("Cargo.toml")).arg("--target-dir").arg(&target).status();
         assert!(status.unwrap().success(), "plugins for other boundaries do not build");
-        Built { target }
+        BuiltBoundaries { target }
     })
 }
 
-fn root() -> PathBuf {
+fn workspace_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
@@ -192,7 +192,7 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
         Reach::Load => &["plugin-api"],
         Reach::Call => &["plugin-api", "plugin-api/engine", "plugin-api/sdk", "host/loader"],
     };
-    write_if_changed(&folder.join("Cargo.toml"), &manifest_of_the_house(root, copied));
+    write_if_changed(&folder.join("Cargo.toml"), &workspace_manifest(root, copied));
     for package in copied {
         let mut manifest = fs::read_to_string(root.join(package).join("Cargo.toml")).unwrap();
         if *package == "plugin-api" {
@@ -207,7 +207,7 @@ fn write_boundary(root: &Path, folder: &Path, boundary: &Boundary) {
 
 /// Returns the workspace's manifest with other members. Crates that are not copied are used in
 /// place.
-fn manifest_of_the_house(root: &Path, copied: &[&str]) -> String {
+fn workspace_manifest(root: &Path, copied: &[&str]) -> String {
     let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let (head, rest) = manifest.split_once("members = [").unwrap();
     let (_, rest) = rest.split_once("]\ndefault-members = [\"host\"]\n").unwrap();
@@ -244,7 +244,7 @@ fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
                 format!("jaato-plugin-sdk = {{ path = {:?} }}", of.join("plugin-api/sdk"))
             }
         };
-        let manifest = package_of(&format!("for-{}", boundary.name), &needs);
+        let manifest = package_manifest(&format!("for-{}", boundary.name), &needs);
         let manifest = format!("{manifest}\n[lib]\ncrate-type = [\"cdylib\"]\n");
         write_if_changed(&package.join("Cargo.toml"), &manifest);
         match boundary.reach {
@@ -266,11 +266,14 @@ fn write_plugins(root: &Path, folder: &Path, plugins: &Path) {
          tokio = {{ version = \"1\", default-features = false, features = [\"rt\", \"macros\"] }}",
         root.join("plugin-api/types")
     );
-    write_if_changed(&plugins.join("newer-host/Cargo.toml"), &package_of("newer-host", &needs));
+    write_if_changed(
+        &plugins.join("newer-host/Cargo.toml"),
+        &package_manifest("newer-host", &needs),
+    );
     write_if_changed(&plugins.join("newer-host/src/main.rs"), include_str!("sources/host.rs"));
 }
 
-fn package_of(name: &str, needs: &str) -> String {
+fn package_manifest(name: &str, needs: &str) -> String {
     format!(
         "[package]\nname = {name:?}\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
          [dependencies]\n{needs}\n"

@@ -9,15 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use self::boundaries::built;
+use self::boundaries::built_boundaries;
 use crate::support::*;
-use jaato_loader::{FileProblem, LoadProblem, PluginLibrary, describe};
+use jaato_loader::{FileProblem, LoadProblem, PluginLibrary, describe_plugin};
 use jaato_types::{Delta, ErrorKind, Frame, PluginKind};
 use serde_json::json;
 
 #[track_caller]
 fn assert_refused(boundary: &str, what: &str, plugin: &str, host: &str) {
-    let path = built().plugin(boundary);
+    let path = built_boundaries().plugin(boundary);
     let Err(error) = PluginLibrary::open(&path) else { panic!("`{}` was opened", path.display()) };
     let text = error.to_string();
     assert!(!text.contains('\n') && text.len() < 900, "{text}");
@@ -31,16 +31,16 @@ fn assert_refused(boundary: &str, what: &str, plugin: &str, host: &str) {
 
 #[tokio::test]
 async fn newer_plugin_runs_on_an_older_host_without_the_newer_methods() {
-    let house = House::new();
-    let opened =
-        PluginLibrary::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
+    let fixture = LoaderFixture::new();
+    let opened = PluginLibrary::open(&built_boundaries().plugin("newer"))
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(opened.manifest().api, "1.1.0");
     assert_eq!(opened.manifest().kinds, [PluginKind::Tool, PluginKind::Unknown]);
-    let instance = house.instance(&opened, None).await;
-    let mut call = call(&instance, "count_bytes_echo", json!({ "text": "moon" }));
-    let emission = guarded(call.next_emission()).await.unwrap();
+    let instance = fixture.create_instance(&opened, None).await;
+    let mut call = begin_call(&instance, "count_bytes_echo", json!({ "text": "moon" }));
+    let emission = with_timeout(call.next_emission()).await.unwrap();
     assert_eq!(Frame::read::<Delta>(&emission).unwrap(), Delta::Unknown);
-    let answer = guarded(call.answer()).await.map(|frame| json_of(&frame));
+    let answer = with_timeout(call.answer()).await.map(|frame| parse_json_frame(&frame));
     let expected = json!({ "bytes": 4, "doubled": 0, "moon": "unknown_operation" });
     assert_eq!(answer, Ok(expected));
 }
@@ -48,7 +48,7 @@ async fn newer_plugin_runs_on_an_older_host_without_the_newer_methods() {
 #[test]
 fn older_plugin_runs_on_a_newer_host_with_default_methods() {
     for plugin in ["echo", "older"] {
-        let told = on_the_newer_host(&fixture(plugin));
+        let told = run_on_newer_host(&fixture_path(plugin));
         assert_eq!(told, ["moon None", "age 7", r#"{"bytes":4}"#], "{plugin}");
     }
 }
@@ -56,11 +56,14 @@ fn older_plugin_runs_on_a_newer_host_with_default_methods() {
 #[test]
 fn newer_plugin_on_a_newer_host_uses_the_whole_interface() {
     let expected = r#"{"bytes":4,"doubled":42,"moon":"unknown_operation"}"#;
-    assert_eq!(on_the_newer_host(&built().plugin("newer")), ["moon Some(5)", "age 9", expected]);
+    assert_eq!(
+        run_on_newer_host(&built_boundaries().plugin("newer")),
+        ["moon Some(5)", "age 9", expected]
+    );
 }
 
-fn on_the_newer_host(plugin: &Path) -> Vec<String> {
-    let output = Command::new(built().newer_host()).arg(plugin).output().unwrap();
+fn run_on_newer_host(plugin: &Path) -> Vec<String> {
+    let output = Command::new(built_boundaries().newer_host()).arg(plugin).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -98,7 +101,7 @@ fn a_boundary_that_grew_without_a_version_is_refused() {
 
 #[test]
 fn other_major_version_is_refused_even_if_the_manifest_lies() {
-    let Err(error) = PluginLibrary::open(&built().plugin("another-major")) else {
+    let Err(error) = PluginLibrary::open(&built_boundaries().plugin("another-major")) else {
         panic!("it was opened");
     };
     assert_eq!(error.problem, LoadProblem::Api { has: "2.0.0".to_owned() });
@@ -107,10 +110,10 @@ fn other_major_version_is_refused_even_if_the_manifest_lies() {
 
 /// Writes a copy of the echo fixture whose manifest offers another kind, with a name as long as
 /// `tool`.
-fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
+fn plugin_of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
     let (from, to) = (r#""kinds":["tool"]"#, format!(r#""kinds":["{kind}"]"#));
     assert_eq!(from.len(), to.len());
-    let mut bytes = fs::read(fixture("echo")).unwrap();
+    let mut bytes = fs::read(fixture_path("echo")).unwrap();
     let places = bytes.windows(from.len()).enumerate();
     let places: Vec<usize> =
         places.filter(|(_, text)| *text == from.as_bytes()).map(|(at, _)| at).collect();
@@ -126,41 +129,45 @@ fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn plugin_with_only_unknown_kinds_is_refused_before_loading() {
-    let (_folder, path) = of_kind("oven");
+    let (_folder, path) = plugin_of_kind("oven");
     let Err(error) = PluginLibrary::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
     assert!(error.to_string().ends_with("this host supports none of its kinds"));
 }
 
 /// Builds a plugin, opens it, calls it, and lets it refuse a call.
-async fn runs_by(compiler: Result<compilers::Compiler, String>) {
+async fn check_compiler(compiler: Result<compilers::Compiler, String>) {
     let compiler = match compiler {
         Ok(compiler) => compiler,
         Err(reason) => return jaato_plugin_testkit::skip(&reason),
     };
-    let house = House::new();
+    let fixture = LoaderFixture::new();
     let path = compiler.build("echo");
     let version = compiler.version();
     let opened = PluginLibrary::open(&path).unwrap_or_else(|error| panic!("{version}: {error}"));
-    assert_eq!(describe(&opened).unwrap(), describe(&open("echo")).unwrap(), "{version}");
-    let instance = house.instance(&opened, None).await;
-    let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
+    assert_eq!(
+        describe_plugin(&opened).unwrap(),
+        describe_plugin(&open_fixture("echo")).unwrap(),
+        "{version}"
+    );
+    let instance = fixture.create_instance(&opened, None).await;
+    let answer = run_call(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
     assert_eq!(answer, Ok(json!({ "bytes": 4 })), "{version}");
-    let error = ask(&instance, "moon", json!({})).await.unwrap_err();
+    let error = run_call(&instance, "moon", json!({})).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool, "{version}");
 }
 
 #[tokio::test]
 async fn plugin_built_by_the_oldest_supported_compiler_runs() {
-    runs_by(compilers::of_release(compilers::OLDEST)).await;
+    check_compiler(compilers::find_release(compilers::OLDEST)).await;
 }
 
 #[tokio::test]
 async fn plugin_built_by_a_compiler_newer_than_the_host_compiler_runs() {
-    runs_by(compilers::of_release(compilers::AFTER_THE_HOUSES)).await;
+    check_compiler(compilers::find_release(compilers::AFTER_THE_HOUSES)).await;
 }
 
 #[tokio::test]
 async fn plugin_built_by_the_newest_available_compiler_runs() {
-    runs_by(compilers::newest()).await;
+    check_compiler(compilers::newest()).await;
 }

@@ -19,7 +19,7 @@ use crate::random::Random;
 
 /// The number of living objects, all 0 when everything has ended.
 #[derive(Default)]
-pub struct Tally {
+pub struct CallTally {
     pub instances: AtomicI64,
     pub calls: AtomicI64,
     pub buffers: AtomicI64,
@@ -28,7 +28,7 @@ pub struct Tally {
 }
 
 /// The counts of all instances of this program.
-pub static TALLY: Tally = Tally {
+pub static TALLY: CallTally = CallTally {
     instances: AtomicI64::new(0),
     calls: AtomicI64::new(0),
     buffers: AtomicI64::new(0),
@@ -78,7 +78,7 @@ struct Call {
     is_over: AtomicBool,
 }
 
-fn random() -> Random {
+fn next_random() -> Random {
     Random(SEED.fetch_add(0x1234_5678_9abc_def1, SeqCst))
 }
 
@@ -86,7 +86,7 @@ fn lock_left(instance: &Instance) -> MutexGuard<'_, LeakedObjects> {
     instance.left.lock()
 }
 
-unsafe fn host<'a>() -> &'a Host {
+unsafe fn plugin_host<'a>() -> &'a Host {
     &*HOST.load(SeqCst)
 }
 
@@ -96,12 +96,12 @@ unsafe extern "C" fn start(host: *const Host, out: *mut Buffer) -> i32 {
 }
 
 unsafe extern "C" fn start_like(out: *mut Buffer) -> i32 {
-    let mut random = random();
-    if random.below(8) > 0 { c1::READY } else { give(&mut random, out) }
+    let mut random = next_random();
+    if random.below(8) > 0 { c1::READY } else { give_answer(&mut random, out) }
 }
 
 unsafe extern "C" fn create(_context: *const Context) -> *mut c_void {
-    if random().below(12) == 0 {
+    if next_random().below(12) == 0 {
         return null_mut();
     }
     TALLY.instances.fetch_add(1, SeqCst);
@@ -117,17 +117,17 @@ unsafe extern "C" fn destroy(instance: *mut c_void) {
     let left = std::mem::take(&mut *lock_left(&instance));
     for context in left.contexts {
         // The call is over, so its context is an empty shell.
-        if (host().emit.unwrap())(context, null(), 0) != 0 {
+        if (plugin_host().emit.unwrap())(context, null(), 0) != 0 {
             TALLY.wrong.fetch_add(1, SeqCst);
         }
-        (host().context_drop.unwrap())(context);
+        (plugin_host().context_drop.unwrap())(context);
     }
     for request in left.requests {
-        (host().request_drop.unwrap())(request);
+        (plugin_host().request_drop.unwrap())(request);
     }
     for waker in left.wakers {
-        (host().waker_wake.unwrap())(waker);
-        (host().waker_drop.unwrap())(waker);
+        (plugin_host().waker_wake.unwrap())(waker);
+        (plugin_host().waker_drop.unwrap())(waker);
     }
     TALLY.instances.fetch_sub(1, SeqCst);
 }
@@ -141,7 +141,7 @@ unsafe extern "C" fn begin(
     frame: *const u8,
     length: usize,
 ) -> *mut c_void {
-    let mut random = random();
+    let mut random = next_random();
     let mut read = std::slice::from_raw_parts(name.cast::<u8>(), name_length).to_vec();
     read.extend_from_slice(std::slice::from_raw_parts(frame, length));
     std::hint::black_box(read);
@@ -164,7 +164,7 @@ unsafe extern "C" fn end(call: *mut c_void) {
     for request in std::mem::take(&mut call.requests) {
         match call.random.below(3) {
             0 => lock_left(instance).requests.push(request),
-            _ => (host().request_drop.unwrap())(request),
+            _ => (plugin_host().request_drop.unwrap())(request),
         }
     }
     instance.calls.fetch_sub(1, SeqCst);
@@ -190,7 +190,7 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
     wake(call, waker);
     if call.random.below(20) == 0 {
         // Bytes without an answer.
-        give(&mut call.random, out);
+        give_answer(&mut call.random, out);
     }
     c1::PENDING
 }
@@ -200,28 +200,28 @@ unsafe fn wake(call: &mut Call, waker: *const Waker) {
     match call.random.below(200) {
         0 if !matches!(call.kind, c1::OPEN | c1::SAVE | c1::CLOSE) => {}
         1..40 => {
-            let kept = (host().waker_keep.unwrap())(waker) as usize;
+            let kept = (plugin_host().waker_keep.unwrap())(waker) as usize;
             std::thread::spawn(move || {
                 let kept = kept as *mut Waker;
                 // SAFETY: it was kept, by whichever thread.
                 unsafe {
-                    (host().waker_wake.unwrap())(kept);
-                    (host().waker_wake.unwrap())(kept);
-                    (host().waker_drop.unwrap())(kept);
+                    (plugin_host().waker_wake.unwrap())(kept);
+                    (plugin_host().waker_wake.unwrap())(kept);
+                    (plugin_host().waker_drop.unwrap())(kept);
                 }
             });
         }
-        _ => (host().waker_wake.unwrap())(waker),
+        _ => (plugin_host().waker_wake.unwrap())(waker),
     }
 }
 
 /// Does something that the host must tolerate.
 unsafe fn run_action(call: &mut Call, waker: *const Waker) {
-    let (host, context) = (host(), call.context);
+    let (host, context) = (plugin_host(), call.context);
     let instance = &*call.instance;
     match call.random.below(14) {
         0 | 1 => {
-            let frame = frame(&mut call.random);
+            let frame = random_frame(&mut call.random);
             (host.emit.unwrap())(context, frame.as_ptr(), frame.len());
         }
         2..=4 => ask_service(call),
@@ -246,13 +246,13 @@ unsafe fn run_action(call: &mut Call, waker: *const Waker) {
                 (host.request_drop.unwrap())(request);
             }
         }
-        _ => nonsense(&mut call.random, context),
+        _ => emit_nonsense(&mut call.random, context),
     }
 }
 
 /// Passes null pointers and invalid texts.
-unsafe fn nonsense(random: &mut Random, context: *const Context) {
-    let host = host();
+unsafe fn emit_nonsense(random: &mut Random, context: *const Context) {
+    let host = plugin_host();
     let text = random.bytes(30);
     (host.log.unwrap())(context, random.byte(), text.as_ptr().cast(), text.len());
     (host.log.unwrap())(null(), 1, null(), 9);
@@ -274,9 +274,9 @@ unsafe fn ask_service(call: &mut Call) {
     const NAMES: [&[u8]; 8] =
         [b"echo", b"stream", b"pieces", b"wait", b"sleep", b"panic", b"bad_frame", b"\xff"];
     let name = NAMES[call.random.below(NAMES.len())];
-    let frame = frame(&mut call.random);
+    let frame = random_frame(&mut call.random);
     let (text, length) = (name.as_ptr().cast(), name.len());
-    let service = host().service.unwrap();
+    let service = plugin_host().service.unwrap();
     call.requests.push(service(call.context, text, length, frame.as_ptr(), frame.len()));
 }
 
@@ -287,7 +287,7 @@ unsafe fn poll_request(call: &mut Call, waker: *const Waker) {
     }
     let request = call.requests[call.random.below(call.requests.len())];
     let by = if call.random.below(2) == 0 { waker } else { null() };
-    let poll = host().request_poll.unwrap();
+    let poll = plugin_host().request_poll.unwrap();
     if call.random.below(8) == 0 {
         poll(request, by, null_mut());
         return;
@@ -309,7 +309,7 @@ unsafe fn release(out: &mut Buffer) {
     }
 }
 
-fn frame(random: &mut Random) -> Vec<u8> {
+fn random_frame(random: &mut Random) -> Vec<u8> {
     let good = json!({ "delta": "text", "text": "x", "moon": 1 });
     let mut frame = Frame::write_with_bytes(&good, &random.bytes(20)).unwrap();
     match random.below(4) {
@@ -322,25 +322,25 @@ fn frame(random: &mut Random) -> Vec<u8> {
 
 unsafe fn fill_answer(random: &mut Random, out: *mut Buffer) -> i32 {
     if random.below(3) > 0 {
-        hand_over(frame(random), out);
+        fill_buffer(random_frame(random), out);
         return if random.below(3) > 0 { c1::READY } else { c1::FAILED };
     }
-    give(random, out)
+    give_answer(random, out)
 }
 
 /// Returns an answer of any kind.
-unsafe fn give(random: &mut Random, out: *mut Buffer) -> i32 {
+unsafe fn give_answer(random: &mut Random, out: *mut Buffer) -> i32 {
     match random.below(40) {
-        0 => hand_over(vec![0; FRAME_BYTES_MAX + 1], out),
+        0 => fill_buffer(vec![0; FRAME_BYTES_MAX + 1], out),
         1..10 => {
             // A length without bytes. Its owner must still be released.
-            hand_over(Vec::new(), out);
+            fill_buffer(Vec::new(), out);
             (*out).bytes = null();
             (*out).length = 5;
         }
         10..20 => out.write(Buffer { length: 7, ..Buffer::empty() }),
         20..30 => {}
-        _ => hand_over(random.bytes(9), out),
+        _ => fill_buffer(random.bytes(9), out),
     }
     match random.below(5) {
         0 => c1::READY,
@@ -351,7 +351,7 @@ unsafe fn give(random: &mut Random, out: *mut Buffer) -> i32 {
     }
 }
 
-unsafe fn hand_over(bytes: Vec<u8>, out: *mut Buffer) {
+unsafe fn fill_buffer(bytes: Vec<u8>, out: *mut Buffer) {
     unsafe extern "C" fn release(buffer: *mut Buffer) {
         drop(Box::from_raw((*buffer).owner.cast::<Vec<u8>>()));
         TALLY.buffers.fetch_sub(1, SeqCst);

@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::wire::{
-    Flag, HEADER_BYTES, Kind, LinkMessageHeader, VERSION, read_ask, read_call, read_stream,
+    HEADER_BYTES, LinkMessageFlag, LinkMessageHeader, LinkMessageKind, VERSION, split_call,
+    split_service_request, split_stream_payload,
 };
 use jaato_loader::remote::{WorkerProcess, WorkerStart};
 use jaato_loader::{Instance, LiveCounts, read_manifest};
@@ -33,7 +34,7 @@ use tokio::net::UnixStream;
 
 #[test]
 fn damaged_plugin_file_never_panics_the_reader() {
-    let whole = std::fs::read(fixture("probe")).unwrap();
+    let whole = std::fs::read(fixture_path("probe")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.so");
     std::fs::write(&path, &whole).unwrap();
@@ -82,17 +83,17 @@ fn damaged_frame_never_panics_the_parser() {
             let _: Result<Value, _> = frame.json();
         }
         let _ = Frame::read::<Delta>(&bytes);
-        let _ = read_call(&bytes);
-        let _ = read_ask(&bytes);
-        let _ = read_stream(&bytes);
+        let _ = split_call(&bytes);
+        let _ = split_service_request(&bytes);
+        let _ = split_stream_payload(&bytes);
         if let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
-            let _ = LinkMessageHeader::read(header);
+            let _ = LinkMessageHeader::decode(header);
         }
     }
 }
 
 /// Returns the number of the host's panics since the first call.
-fn panics() -> usize {
+fn caught_panics() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
@@ -109,66 +110,71 @@ fn panics() -> usize {
 }
 
 /// A worker without a process. The test writes its messages.
-struct NoProcess(Arc<AtomicUsize>);
+struct FakeWorkerProcess(Arc<AtomicUsize>);
 
-impl WorkerProcess for NoProcess {
-    fn ended(&self) -> BoxFuture<'_, String> {
+impl WorkerProcess for FakeWorkerProcess {
+    fn wait_for_end(&self) -> BoxFuture<'_, String> {
         Box::pin(std::future::ready("exited with 0".to_owned()))
     }
 
-    fn end(&self) -> BoxFuture<'_, ()> {
+    fn end_process(&self) -> BoxFuture<'_, ()> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(()))
     }
 
-    fn go_on(&self) -> BoxFuture<'_, bool> {
+    fn resume(&self) -> BoxFuture<'_, bool> {
         Box::pin(std::future::ready(false))
     }
 
-    fn printed(&self) -> String {
+    fn last_output(&self) -> String {
         String::new()
     }
 }
 
-fn message(kind: Kind, flag: Flag, id: u64, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = LinkMessageHeader { kind, flag, id, length: payload.len() }.write().to_vec();
+fn link_message(kind: LinkMessageKind, flag: LinkMessageFlag, id: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = LinkMessageHeader { kind, flag, id, length: payload.len() }.encode().to_vec();
     bytes.extend_from_slice(payload);
     bytes
 }
 
 /// Returns a message that a worker might send, sometimes damaged.
 fn random_bytes(random: &mut Random) -> Vec<u8> {
-    const KINDS: [Kind; 14] = [
-        Kind::Emit,
-        Kind::Emit,
-        Kind::Answer,
-        Kind::Ask,
-        Kind::Ask,
-        Kind::Next,
-        Kind::CloseStream,
-        Kind::Forget,
-        Kind::Log,
-        Kind::Saved,
-        Kind::Closed,
-        Kind::Created,
-        Kind::Ready,
-        Kind::Call,
+    const KINDS: [LinkMessageKind; 14] = [
+        LinkMessageKind::Emit,
+        LinkMessageKind::Emit,
+        LinkMessageKind::Answer,
+        LinkMessageKind::Ask,
+        LinkMessageKind::Ask,
+        LinkMessageKind::Next,
+        LinkMessageKind::CloseStream,
+        LinkMessageKind::Forget,
+        LinkMessageKind::Log,
+        LinkMessageKind::Saved,
+        LinkMessageKind::Closed,
+        LinkMessageKind::Created,
+        LinkMessageKind::Ready,
+        LinkMessageKind::Call,
     ];
-    const FLAGS: [Flag; 4] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream];
+    const FLAGS: [LinkMessageFlag; 4] = [
+        LinkMessageFlag::Frame,
+        LinkMessageFlag::Error,
+        LinkMessageFlag::Nothing,
+        LinkMessageFlag::Stream,
+    ];
     let kind = KINDS[random.below(KINDS.len())];
     let flag = FLAGS[random.below(FLAGS.len())];
     let id = random.below(4) as u64;
     let mut payload = match kind {
-        Kind::Ask => {
+        LinkMessageKind::Ask => {
             let operation = ["stream", "echo", "wait", "panicking", "unknown"][random.below(5)];
             let mut payload =
-                jaato_loader::remote::wire::ask_head(random.below(3) as u64, operation);
+                jaato_loader::remote::wire::service_request_head(random.below(3) as u64, operation);
             payload.extend(Frame::empty());
             payload
         }
-        Kind::Next | Kind::CloseStream => {
+        LinkMessageKind::Next | LinkMessageKind::CloseStream => {
             let (context, handle) = (random.below(3) as u64, random.below(200) as u64);
-            jaato_loader::remote::wire::stream_of(context, handle).to_vec()
+            jaato_loader::remote::wire::stream_payload(context, handle).to_vec()
         }
         _ => match random.below(3) {
             0 => random.bytes(40),
@@ -179,7 +185,7 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
     if random.below(4) == 0 {
         random.damage(&mut payload);
     }
-    let mut bytes = message(kind, flag, id, &payload);
+    let mut bytes = link_message(kind, flag, id, &payload);
     if random.below(12) == 0 {
         random.damage(&mut bytes);
     }
@@ -188,8 +194,8 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
 
 #[tokio::test]
 async fn every_call_ends_and_nothing_leaks_whatever_a_worker_sends() {
-    let panics_before = panics();
-    let house = House::new();
+    let panics_before = caught_panics();
+    let fixture = LoaderFixture::new();
     let manifest = br#"{"v":1,"name":"tool-fuzz","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
     for seed in 0..times(3_000) {
@@ -199,24 +205,33 @@ async fn every_call_ends_and_nothing_leaks_whatever_a_worker_sends() {
         let start = WorkerStart {
             manifest: manifest.clone(),
             socket: host.into_std().unwrap(),
-            process: Arc::new(NoProcess(Arc::clone(&ended))),
-            services: services(),
+            process: Arc::new(FakeWorkerProcess(Arc::clone(&ended))),
+            services: test_services(),
             saved: None,
         };
         let greet = async {
-            worker.write_all(&message(Kind::Ready, Flag::Frame, 0, &[VERSION])).await.unwrap();
+            worker
+                .write_all(&link_message(
+                    LinkMessageKind::Ready,
+                    LinkMessageFlag::Frame,
+                    0,
+                    &[VERSION],
+                ))
+                .await
+                .unwrap();
             let mut create = [0; HEADER_BYTES];
             worker.read_exact(&mut create).await.unwrap();
-            let create = LinkMessageHeader::read(&create).unwrap();
-            assert_eq!(create.kind, Kind::Create);
-            let created = message(Kind::Created, Flag::Frame, create.id, &[1]);
+            let create = LinkMessageHeader::decode(&create).unwrap();
+            assert_eq!(create.kind, LinkMessageKind::Create);
+            let created =
+                link_message(LinkMessageKind::Created, LinkMessageFlag::Frame, create.id, &[1]);
             worker.write_all(&created).await.unwrap();
         };
-        let (made, ()) = tokio::join!(Instance::in_worker(&house.executor, start), greet);
+        let (made, ()) = tokio::join!(Instance::start_in_worker(&fixture.executor, start), greet);
         let instance = made.unwrap();
         let mut calls = Vec::new();
         for _ in 0..=random.below(3) {
-            calls.push(call(&instance, "any", json!({})));
+            calls.push(begin_call(&instance, "any", json!({})));
         }
         let talk: Vec<u8> = (0..random.below(30)).flat_map(|_| random_bytes(&mut random)).collect();
         // The host may hang up on invalid data before everything is written.
@@ -226,20 +241,20 @@ async fn every_call_ends_and_nothing_leaks_whatever_a_worker_sends() {
         }
         drop(worker);
         for mut call in calls {
-            guarded(async { while call.next_emission().await.is_some() {} }).await;
+            with_timeout(async { while call.next_emission().await.is_some() {} }).await;
             // Either a matching answer or an error exists.
-            let _ = guarded(call.answer()).await;
+            let _ = with_timeout(call.answer()).await;
         }
-        let _ = guarded(instance.close()).await;
+        let _ = with_timeout(instance.close()).await;
         drop(instance);
         assert!(ended.load(Ordering::SeqCst) > 0, "seed {seed}: the worker is not ended");
     }
     // The tasks that read and write for a worker end a little later.
-    guarded(async {
-        while house.executor.live() != LiveCounts::default() {
+    with_timeout(async {
+        while fixture.executor.live_objects() != LiveCounts::default() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     })
     .await;
-    assert_eq!(panics(), panics_before, "the host panics");
+    assert_eq!(caught_panics(), panics_before, "the host panics");
 }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 /// The bytes of each blob by its number, shared by all calls of a session.
 #[derive(Default, Clone)]
-pub struct Blobs(Arc<Mutex<Vec<Vec<u8>>>>);
+pub struct FakeBlobs(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Blobs {
+impl FakeBlobs {
     /// Returns the size of each blob, in order.
     pub fn sizes(&self) -> Vec<usize> {
         self.0.lock().iter().map(Vec::len).collect()
@@ -39,7 +39,7 @@ impl Blobs {
     }
 }
 
-impl EngineServices for Blobs {
+impl EngineServices for FakeBlobs {
     fn call(
         &self,
         _caller: ServiceCaller,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jaato_loader::{
     ByteStream, EngineObserver, EngineServiceAnswer, EngineServices, Executor, Instance,
-    LiveCounts, MisdeedReport, OpenedPlugin, PluginLibrary, RunningCall, ServiceCaller,
+    LiveCounts, MisbehaviorReport, OpenedPlugin, PluginLibrary, RunningCall, ServiceCaller,
     StartedPlugin,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName};
@@ -36,7 +36,7 @@ const FIXTURES: [&str; 10] = [
 ];
 
 /// Returns the path of a built fixture. The first call of a test binary builds all of them.
-pub fn fixture(name: &str) -> PathBuf {
+pub fn fixture_path(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let target = fixtures_target();
@@ -74,50 +74,50 @@ pub fn library_name(krate: &str) -> String {
 }
 
 /// Opens a fixture. Each test binary does so once.
-pub fn open(name: &str) -> OpenedPlugin {
-    PluginLibrary::open(&fixture(name)).unwrap_or_else(|error| panic!("{error}"))
+pub fn open_fixture(name: &str) -> OpenedPlugin {
+    PluginLibrary::open(&fixture_path(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-pub fn probe() -> OpenedPlugin {
+pub fn open_probe() -> OpenedPlugin {
     static PROBE: OnceLock<OpenedPlugin> = OnceLock::new();
-    PROBE.get_or_init(|| open("probe")).clone()
+    PROBE.get_or_init(|| open_fixture("probe")).clone()
 }
 
-pub fn raw() -> OpenedPlugin {
+pub fn open_raw() -> OpenedPlugin {
     static RAW: OnceLock<OpenedPlugin> = OnceLock::new();
-    RAW.get_or_init(|| open("raw")).clone()
+    RAW.get_or_init(|| open_fixture("raw")).clone()
 }
 
 /// Records the loader's reports.
-pub struct Recorder {
-    reports: mpsc::UnboundedSender<MisdeedReport>,
+pub struct RecordingObserver {
+    reports: mpsc::UnboundedSender<MisbehaviorReport>,
     troubles: Mutex<Vec<String>>,
 }
 
-impl EngineObserver for Recorder {
+impl EngineObserver for RecordingObserver {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, report: &MisdeedReport) {
+    fn report_misbehavior(&self, report: &MisbehaviorReport) {
         let _ = self.reports.send(report.clone());
     }
 
-    fn trouble(&self, text: &str) {
+    fn log_trouble(&self, text: &str) {
         self.troubles.lock().push(text.to_owned());
     }
 }
 
 /// An executor and its reports.
-pub struct House {
+pub struct LoaderFixture {
     pub executor: Executor,
-    pub reports: mpsc::UnboundedReceiver<MisdeedReport>,
-    recorder: Arc<Recorder>,
+    pub reports: mpsc::UnboundedReceiver<MisbehaviorReport>,
+    recorder: Arc<RecordingObserver>,
 }
 
-impl House {
+impl LoaderFixture {
     /// Creates an executor on the test's runtime.
     pub fn new() -> Self {
         let (sender, reports) = mpsc::unbounded_channel();
-        let recorder = Arc::new(Recorder { reports: sender, troubles: Mutex::default() });
+        let recorder = Arc::new(RecordingObserver { reports: sender, troubles: Mutex::default() });
         let watch: Arc<dyn EngineObserver> = recorder.clone();
         Self { executor: Executor::new(Handle::current(), watch), reports, recorder }
     }
@@ -126,50 +126,56 @@ impl House {
         self.recorder.troubles.lock().clone()
     }
 
-    pub async fn plugin(&self, opened: &OpenedPlugin) -> StartedPlugin {
+    pub async fn start_plugin(&self, opened: &OpenedPlugin) -> StartedPlugin {
         StartedPlugin::start(&self.executor, opened).await.unwrap()
     }
 
-    pub async fn instance(&self, opened: &OpenedPlugin, saved: Option<Value>) -> Instance {
-        let plugin = self.plugin(opened).await;
-        plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
+    pub async fn create_instance(&self, opened: &OpenedPlugin, saved: Option<Value>) -> Instance {
+        let plugin = self.start_plugin(opened).await;
+        plugin
+            .create_instance(test_services(), saved.map(|saved| json_frame(&saved)))
+            .await
+            .unwrap()
     }
 
     /// Waits until nothing lives, because the thread of the last poll may hold the future a moment
     /// longer than its waiter.
     #[track_caller]
-    pub fn nothing_lives(&self) {
+    pub fn assert_no_live_objects(&self) {
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
-        while self.executor.live() != LiveCounts::default() && std::time::Instant::now() < deadline
+        while self.executor.live_objects() != LiveCounts::default()
+            && std::time::Instant::now() < deadline
         {
             std::thread::yield_now();
         }
-        assert_eq!(self.executor.live(), LiveCounts::default());
+        assert_eq!(self.executor.live_objects(), LiveCounts::default());
     }
 }
 
-pub fn services() -> Arc<dyn EngineServices> {
+pub fn test_services() -> Arc<dyn EngineServices> {
     Arc::new(TestServices)
 }
 
-pub fn frame(value: &Value) -> Vec<u8> {
+pub fn json_frame(value: &Value) -> Vec<u8> {
     Frame::write(value).unwrap()
 }
 
-pub fn call(instance: &Instance, tool: &str, arguments: Value) -> RunningCall {
-    instance.call_tool(tool, frame(&arguments), services()).unwrap()
+pub fn begin_call(instance: &Instance, tool: &str, arguments: Value) -> RunningCall {
+    instance.call_tool(tool, json_frame(&arguments), test_services()).unwrap()
 }
 
 /// Runs a call to its end.
-pub async fn ask(instance: &Instance, tool: &str, arguments: Value) -> Result<Value, Error> {
-    guarded(call(instance, tool, arguments).answer()).await.map(|frame| json_of(&frame))
+pub async fn run_call(instance: &Instance, tool: &str, arguments: Value) -> Result<Value, Error> {
+    with_timeout(begin_call(instance, tool, arguments).answer())
+        .await
+        .map(|frame| parse_json_frame(&frame))
 }
 
-pub fn json_of(frame: &[u8]) -> Value {
+pub fn parse_json_frame(frame: &[u8]) -> Value {
     Frame::read(frame).unwrap()
 }
 
-pub fn output_of(frame: &[u8]) -> String {
+pub fn parse_output(frame: &[u8]) -> String {
     match Frame::read(frame).unwrap() {
         Delta::Output { text, .. } | Delta::Text { text, .. } => text,
         other => panic!("emitted {other:?}"),
@@ -177,32 +183,32 @@ pub fn output_of(frame: &[u8]) -> String {
 }
 
 /// Waits until the call has emitted this text.
-pub async fn wait_for(call: &mut RunningCall, text: &str) {
-    let emission = guarded(call.next_emission()).await.expect("the call emits before it ends");
-    assert_eq!(output_of(&emission), text);
+pub async fn wait_for_output(call: &mut RunningCall, text: &str) {
+    let emission = with_timeout(call.next_emission()).await.expect("the call emits before it ends");
+    assert_eq!(parse_output(&emission), text);
 }
 
 /// Fails after a minute, so that a test that would hang fails.
-pub async fn guarded<T>(future: impl Future<Output = T>) -> T {
+pub async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("hangs")
 }
 
 /// Returns the lines that the probe recorded under a key, through another instance.
-pub async fn places(asker: &Instance, key: &str) -> Vec<String> {
-    let answer = ask(asker, "places", json!({ "key": key })).await.unwrap();
+pub async fn recorded_lines(asker: &Instance, key: &str) -> Vec<String> {
+    let answer = run_call(asker, "places", json!({ "key": key })).await.unwrap();
     let lines = answer["places"].as_array().unwrap();
     lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until the probe has recorded the expected lines under a key.
-pub async fn places_when(
+pub async fn wait_for_lines(
     asker: &Instance,
     key: &str,
     done: impl Fn(&[String]) -> bool,
 ) -> Vec<String> {
-    guarded(async {
+    with_timeout(async {
         loop {
-            let lines = places(asker, key).await;
+            let lines = recorded_lines(asker, key).await;
             if done(&lines) {
                 return lines;
             }
@@ -214,7 +220,7 @@ pub async fn places_when(
 
 /// Checks the names of threads, if the system shows a plugin the names of the host's threads.
 #[track_caller]
-pub fn all_on_the_executor(lines: &[String]) {
+pub fn assert_executor_threads(lines: &[String]) {
     assert!(!lines.is_empty());
     if !cfg!(target_os = "linux") {
         return;
@@ -238,7 +244,7 @@ impl EngineServices for TestServices {
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let served = match operation {
             "echo" => Ok(EngineServiceAnswer::Frame(frame)),
-            "caller" => Ok(EngineServiceAnswer::Frame(self::frame(&json!({
+            "caller" => Ok(EngineServiceAnswer::Frame(json_frame(&json!({
                 "plugin": caller.plugin, "kind": format!("{:?}", caller.kind),
             })))),
             "panic" => panic!("a service panics"),
@@ -251,18 +257,18 @@ impl EngineServices for TestServices {
             "sleep" => {
                 return Box::pin(async {
                     tokio::time::sleep(Duration::from_millis(1)).await;
-                    Ok(EngineServiceAnswer::Frame(self::frame(&json!("slept"))))
+                    Ok(EngineServiceAnswer::Frame(json_frame(&json!("slept"))))
                 });
             }
             "slow_host" => {
                 std::thread::sleep(2 * jaato_loader::ABLE_TO_RUN_MAX);
-                Ok(EngineServiceAnswer::Frame(self::frame(&json!(null))))
+                Ok(EngineServiceAnswer::Frame(json_frame(&json!(null))))
             }
             "refuse" => Err(Error::new(ErrorKind::PermissionDenied, "no")),
             "bad_frame" => Ok(EngineServiceAnswer::Frame(vec![1, 2])),
             "wait" => return Box::pin(std::future::pending()),
             "stream" => Ok(EngineServiceAnswer::Stream(Box::new(futures_util::stream::pending()))),
-            "pieces" => Ok(EngineServiceAnswer::Stream(Box::new(Pieces::default()))),
+            "pieces" => Ok(EngineServiceAnswer::Stream(Box::new(TestPieceStream::default()))),
             "broken" => Ok(EngineServiceAnswer::Stream(Box::new(futures_util::stream::iter([
                 Ok(vec![1; 3]),
                 Err(Error::new(ErrorKind::Io, "the line is cut")),
@@ -280,13 +286,13 @@ impl EngineServices for TestServices {
 
 /// Pieces of sizes around the limit, each after a pending poll.
 #[derive(Default)]
-struct Pieces {
+struct TestPieceStream {
     polls: usize,
 }
 
 pub const PIECES: [usize; 5] = [1, 64 * 1024, 64 * 1024 + 1, 200_000, 7];
 
-impl futures_util::Stream for Pieces {
+impl futures_util::Stream for TestPieceStream {
     type Item = Result<Vec<u8>, Error>;
 
     fn poll_next(
@@ -303,10 +309,10 @@ impl futures_util::Stream for Pieces {
     }
 }
 
-const _: fn(Pieces) -> Box<dyn ByteStream> = |pieces| Box::new(pieces);
+const _: fn(TestPieceStream) -> Box<dyn ByteStream> = |pieces| Box::new(pieces);
 
 /// Returns a name that no other test of this binary has.
-pub fn unique(what: &str) -> String {
+pub fn unique_name(what: &str) -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
     format!("{what}-{}", LAST.fetch_add(1, Ordering::SeqCst))
 }

@@ -2,36 +2,36 @@
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::WorkerProcess;
-use jaato_loader::{EngineObserver, MisdeedReport};
+use jaato_loader::{EngineObserver, MisbehaviorReport};
 use jaato_types::PluginName;
 
-pub struct Silent;
+pub struct SilentObserver;
 
-impl EngineObserver for Silent {
+impl EngineObserver for SilentObserver {
     fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
 
-    fn misbehaved(&self, _report: &MisdeedReport) {}
+    fn report_misbehavior(&self, _report: &MisbehaviorReport) {}
 
-    fn trouble(&self, _text: &str) {}
+    fn log_trouble(&self, _text: &str) {}
 }
 
 /// A worker that ends with its socket.
-pub struct EndsWithItsSocket;
+pub struct SocketWorkerProcess;
 
-impl WorkerProcess for EndsWithItsSocket {
-    fn ended(&self) -> BoxFuture<'_, String> {
+impl WorkerProcess for SocketWorkerProcess {
+    fn wait_for_end(&self) -> BoxFuture<'_, String> {
         Box::pin(std::future::pending())
     }
 
-    fn end(&self) -> BoxFuture<'_, ()> {
+    fn end_process(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn go_on(&self) -> BoxFuture<'_, bool> {
+    fn resume(&self) -> BoxFuture<'_, bool> {
         Box::pin(std::future::ready(false))
     }
 
-    fn printed(&self) -> String {
+    fn last_output(&self) -> String {
         String::new()
     }
 }

@@ -81,7 +81,7 @@ pub async fn run_blocking<T: Send + 'static>(
 fn file_error(what: &str, error: &std::io::Error) -> Error {
     let text = format!("cannot {what} a blob: {error}");
     let made = Error::new(ErrorKind::Io, text);
-    jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
+    jaato_places::io_error_hint(error).into_iter().fold(made, Error::with_hint)
 }
 
 #[cfg(test)]

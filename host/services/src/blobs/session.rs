@@ -29,11 +29,11 @@ pub struct SessionBlobs {
     /// The name of the session's folder among the outputs.
     name: String,
     folder: OnceLock<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<BlobTable>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BlobTable {
     kept: HashMap<String, StoredBlob>,
     /// Bytes of stored and unfinished blobs.
     bytes: u64,
@@ -73,7 +73,7 @@ impl SessionBlobs {
     pub fn begin_upload(self: &Arc<Self>, mime_type: &str) -> Result<BlobUpload, Error> {
         check_media_type(mime_type)?;
         let room = BlobReservation::reserve_blob(self)?;
-        BlobUpload::create(self.folder()?, mime_type, room)
+        BlobUpload::create(self.ensure_folder()?, mime_type, room)
     }
 
     /// Finds a blob.
@@ -82,7 +82,7 @@ impl SessionBlobs {
     /// `not_found` if the session has no blob with this id.
     pub fn find(&self, id: &str) -> Result<StoredBlob, Error> {
         let found = self.state.lock().kept.get(id).cloned();
-        found.filter(|_| is_id(id)).ok_or_else(|| not_found(id))
+        found.filter(|_| is_blob_id(id)).ok_or_else(|| blob_not_found_error(id))
     }
 
     /// Opens a blob's file. Blocks on it.
@@ -96,7 +96,7 @@ impl SessionBlobs {
             Ok(file) => Ok((kept, file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.forget_blob(id);
-                Err(not_found(id))
+                Err(blob_not_found_error(id))
             }
             Err(error) => Err(cannot("read", &error)),
         }
@@ -106,7 +106,7 @@ impl SessionBlobs {
     ///
     /// # Errors
     /// As [`SessionBlobs::open`].
-    pub fn head(&self, id: &str, bytes_max: u64) -> Result<Vec<u8>, Error> {
+    pub fn read_blob_start(&self, id: &str, bytes_max: u64) -> Result<Vec<u8>, Error> {
         let (_, file) = self.open(id)?;
         let mut head = Vec::new();
         file.take(bytes_max).read_to_end(&mut head).map_err(|error| cannot("read", &error))?;
@@ -126,7 +126,7 @@ impl SessionBlobs {
         }
     }
 
-    fn folder(&self) -> Result<&Path, Error> {
+    fn ensure_folder(&self) -> Result<&Path, Error> {
         if let Some(folder) = self.folder.get() {
             return Ok(folder);
         }
@@ -188,7 +188,7 @@ impl BlobReservation {
         mime_type: String,
         place: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<u64, Error> {
-        let path = self.blobs.folder()?.join(id);
+        let path = self.blobs.ensure_folder()?.join(id);
         // Held across the rename, so that of two identical blobs one is placed and both are found.
         let mut state = self.blobs.state.lock();
         let is_known = state.kept.contains_key(id);
@@ -216,11 +216,11 @@ impl Drop for BlobReservation {
 }
 
 /// Returns true if a text is a SHA-256 in lower-case hex. Nothing else becomes a file name.
-fn is_id(text: &str) -> bool {
+fn is_blob_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn not_found(id: &str) -> Error {
+fn blob_not_found_error(id: &str) -> Error {
     let shown = truncate_chars(id, SHOWN_MAX);
     Error::new(ErrorKind::NotFound, format!("the session has no blob `{shown}`"))
 }

@@ -10,14 +10,14 @@ use super::*;
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-fn blobs() -> (TempDir, BlobStore) {
+fn new_blob_store() -> (TempDir, BlobStore) {
     let folder = tempfile::tempdir().unwrap();
     let outputs = Arc::new(OutputFolder::in_folder(folder.path()));
     (folder, BlobStore::next_to_outputs(outputs))
 }
 
-fn session() -> (TempDir, Arc<SessionBlobs>) {
-    let (folder, blobs) = blobs();
+fn new_session_blobs() -> (TempDir, Arc<SessionBlobs>) {
+    let (folder, blobs) = new_blob_store();
     (folder, blobs.session_blobs(&SessionId::from("s1")).unwrap())
 }
 
@@ -28,7 +28,7 @@ fn put_blob(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> Finishe
     upload.finish().unwrap()
 }
 
-fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
+fn list_files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
     let folder = blobs.find(id).unwrap().path.parent().unwrap().to_owned();
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
@@ -38,7 +38,7 @@ fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
 
 #[test]
 fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     assert_eq!(
         put_blob(&blobs, "text/plain", b"abc"),
         FinishedBlob { id: ABC.to_owned(), bytes: 3 }
@@ -49,30 +49,30 @@ fn blob_is_named_by_its_content_and_equal_content_is_stored_once() {
         FinishedBlob { id: EMPTY.to_owned(), bytes: 0 }
     );
     assert_eq!(
-        (blobs.stored_bytes(), files(&blobs, ABC)),
+        (blobs.stored_bytes(), list_files(&blobs, ABC)),
         (3, vec![ABC.to_owned(), EMPTY.to_owned()])
     );
     let kept = blobs.find(ABC).unwrap();
     assert_eq!((kept.bytes, kept.mime_type.as_str()), (3, "text/plain"));
-    assert_eq!(blobs.head(ABC, 2).unwrap(), b"ab");
+    assert_eq!(blobs.read_blob_start(ABC, 2).unwrap(), b"ab");
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&kept.path), mode(kept.path.parent().unwrap())), (0o600, 0o700));
 }
 
 #[test]
 fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     put_blob(&blobs, "text/plain", b"abc");
     let mut upload = blobs.begin_upload("text/plain").unwrap();
     upload.write(b"never finished").unwrap();
-    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC).len()), (17, 2));
+    assert_eq!((blobs.stored_bytes(), list_files(&blobs, ABC).len()), (17, 2));
     drop(upload);
-    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC).len()), (3, 1));
+    assert_eq!((blobs.stored_bytes(), list_files(&blobs, ABC).len()), (3, 1));
 }
 
 #[test]
 fn invalid_blob_id_never_reaches_the_disk() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     put_blob(&blobs, "text/plain", b"abc");
     let upper = ABC.to_uppercase();
     let ids = ["", "../../x", "/etc/passwd", &upper, &ABC[1..], &format!("../{}", &ABC[3..])];
@@ -87,7 +87,7 @@ fn invalid_blob_id_never_reaches_the_disk() {
 
 #[test]
 fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
     assert_eq!(blobs.open(ABC).unwrap_err().kind, ErrorKind::NotFound);
@@ -95,12 +95,15 @@ fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
     put_blob(&blobs, "text/plain", b"abc");
     std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
     put_blob(&blobs, "text/plain", b"abc");
-    assert_eq!((blobs.stored_bytes(), blobs.head(ABC, 9).unwrap()), (3, b"abc".to_vec()));
+    assert_eq!(
+        (blobs.stored_bytes(), blobs.read_blob_start(ABC, 9).unwrap()),
+        (3, b"abc".to_vec())
+    );
 }
 
 #[test]
 fn blob_size_and_session_blob_size_are_limited_to_the_byte() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     let large = vec![7; usize::try_from(BLOB_BYTES_MAX).unwrap()];
     let mut upload = blobs.begin_upload("a/b").unwrap();
     upload.write(&large).unwrap();
@@ -123,7 +126,7 @@ fn blob_size_and_session_blob_size_are_limited_to_the_byte() {
 
 #[test]
 fn number_of_blobs_per_session_is_limited() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     for number in 0..BLOBS_MAX - 1 {
         put_blob(&blobs, "a/b", &number.to_le_bytes());
     }
@@ -137,51 +140,54 @@ fn number_of_blobs_per_session_is_limited() {
 
 #[test]
 fn invalid_media_type_is_refused() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     assert!(blobs.begin_upload("image/png").is_ok());
     for bad in ["", "png", "/", "image/", "a/b\r\nx: y", "a/b\u{1b}[2J"] {
         assert_eq!(blobs.begin_upload(bad).unwrap_err().kind, ErrorKind::InvalidArguments, "{bad}");
     }
 }
 
-fn piece(number: Option<u64>, bytes: &[u8], more: bool) -> BlobPiece {
+fn blob_piece(number: Option<u64>, bytes: &[u8], more: bool) -> BlobPiece {
     BlobPiece { number, mime_type: "text/plain".to_owned(), bytes: bytes.to_vec(), more }
 }
 
 #[tokio::test]
 async fn blob_is_uploaded_in_pieces_and_unfinished_uploads_end_with_the_call() {
-    let (_folder, blobs) = session();
+    let (_folder, blobs) = new_session_blobs();
     let uploads: Arc<BlobUploads> = Arc::default();
     let write = |piece| Arc::clone(&uploads).write(Arc::clone(&blobs), piece);
     assert_eq!(
-        write(piece(None, b"a", true)).await,
+        write(blob_piece(None, b"a", true)).await,
         Ok(PieceWriteResult::Begun { number: 1, bytes: 1 })
     );
     assert_eq!(
-        write(piece(Some(1), b"b", true)).await,
+        write(blob_piece(Some(1), b"b", true)).await,
         Ok(PieceWriteResult::Begun { number: 1, bytes: 2 })
     );
     let whole = PieceWriteResult::Whole(FinishedBlob { id: ABC.to_owned(), bytes: 3 });
-    assert_eq!(write(piece(Some(1), b"c", false)).await, Ok(whole));
-    let error = write(piece(Some(1), b"d", false)).await.unwrap_err();
+    assert_eq!(write(blob_piece(Some(1), b"c", false)).await, Ok(whole));
+    let error = write(blob_piece(Some(1), b"d", false)).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     for number in 0..BLOBS_BEGUN_MAX as u64 {
         let number = number + 2;
-        let begun = write(piece(None, b"0", true)).await;
+        let begun = write(blob_piece(None, b"0", true)).await;
         assert_eq!(begun, Ok(PieceWriteResult::Begun { number, bytes: 1 }));
     }
-    assert_eq!(write(piece(None, b"0", true)).await.unwrap_err().kind, ErrorKind::LimitReached);
+    assert_eq!(
+        write(blob_piece(None, b"0", true)).await.unwrap_err().kind,
+        ErrorKind::LimitReached
+    );
     assert_eq!(blobs.stored_bytes(), 3 + BLOBS_BEGUN_MAX as u64);
     let other: Arc<BlobUploads> = Arc::default();
-    let foreign = other.write(Arc::clone(&blobs), piece(Some(2), b"", false)).await;
+    let foreign = other.write(Arc::clone(&blobs), blob_piece(Some(2), b"", false)).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::NotFound);
     drop(uploads);
-    assert_eq!((blobs.stored_bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned()]));
+    assert_eq!((blobs.stored_bytes(), list_files(&blobs, ABC)), (3, vec![ABC.to_owned()]));
 }
 
 #[tokio::test]
 async fn sessions_have_separate_blobs_that_are_removed_with_the_session() {
-    let (_folder, all) = blobs();
+    let (_folder, all) = new_blob_store();
     let (one, other) = (SessionId::from("../s1"), SessionId::from("s2"));
     let (mine, others) = (all.session_blobs(&one).unwrap(), all.session_blobs(&other).unwrap());
     put_blob(&mine, "text/plain", b"abc");

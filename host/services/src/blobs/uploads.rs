@@ -44,7 +44,9 @@ impl BlobUploads {
                     self.take_item(number).map_err(|why| upload_error(why, number))?;
                 (Some(place), Some(upload))
             }
-            (None, true) => (Some(self.reserve(BLOBS_BEGUN_MAX).ok_or_else(too_many)?), None),
+            (None, true) => {
+                (Some(self.reserve_item(BLOBS_BEGUN_MAX).ok_or_else(too_many_uploads_error)?), None)
+            }
             (None, false) => (None, None),
         };
         let (upload, put) = run_blocking(move || {
@@ -100,7 +102,7 @@ fn upload_error(why: UnfinishedItemError, number: u64) -> Error {
     }
 }
 
-fn too_many() -> Error {
+fn too_many_uploads_error() -> Error {
     let text = format!("the call has already begun {BLOBS_BEGUN_MAX} blobs");
     Error::new(ErrorKind::LimitReached, text).with_hint("finish one of them first")
 }

@@ -149,7 +149,7 @@ struct MissingKeyVariable {
 
 impl ConfiguredCredential {
     /// Returns true if a URL belongs to the vendor's own servers, which require a credential.
-    fn is_vendors(&self, url: &Url) -> bool {
+    fn is_vendor_server(&self, url: &Url) -> bool {
         self.vendor.as_ref().is_some_and(|it| it.origin() == url.origin())
             || self.others.iter().any(|it| it.matches(url))
     }
@@ -227,7 +227,7 @@ impl PluginCredentials {
                 let own = found.keys_in_files(&schemes)?.into_iter();
                 keys.extend(own.filter(|key| key.whose == KeyConfigurer::Workspaces));
             } else if index == 0 {
-                let (named, none) = found.keys_that_are_named(&schemes)?;
+                let (named, none) = found.named_keys(&schemes)?;
                 missing = none;
                 keys.extend(named);
                 keys.extend(found.keys_in_files(&schemes)?);
@@ -263,7 +263,7 @@ impl PluginCredentials {
     }
 
     /// Withholds all keys, because the plugin is not trusted.
-    pub fn withhold(&mut self) {
+    pub fn withhold_keys(&mut self) {
         self.is_withheld = true;
     }
 
@@ -278,11 +278,11 @@ impl PluginCredentials {
     }
 
     /// Returns the location of the server and the sources of keys.
-    pub fn access(&self) -> CredentialAccess {
+    pub fn list_access(&self) -> CredentialAccess {
         // The vendor of the credential that is set, because each of its services may have its own.
         let first = self.all.iter().find(|it| it.first_key_source().is_some()).or(self.all.first());
         let vendor = first.and_then(|credential| credential.vendor.as_ref()).map(format_origin);
-        let server = self.base_url().map(mask).or(vendor);
+        let server = self.base_url().map(mask_key).or(vendor);
         let keys = self.all.iter().enumerate().map(|(at, credential)| {
             let variable = &credential.variable;
             let looked_for = match (at, &credential.missing) {
@@ -307,11 +307,11 @@ impl PluginCredentials {
     /// # Errors
     /// `invalid_arguments` if the plugin declares no such credential.
     pub fn is_set(&self, variable: &str) -> Result<bool, Error> {
-        let credential = self.declared(variable)?;
+        let credential = self.declared_credential(variable)?;
         Ok(!credential.keys.is_empty() && !self.is_withheld)
     }
 
-    fn declared(&self, variable: &str) -> Result<&ConfiguredCredential, Error> {
+    fn declared_credential(&self, variable: &str) -> Result<&ConfiguredCredential, Error> {
         self.all.iter().find(|one| one.spec.variable == variable).ok_or_else(|| {
             let text = format!("the plugin's description declares no credential `{variable}`");
             Error::new(ErrorKind::InvalidArguments, text)
@@ -324,8 +324,12 @@ impl PluginCredentials {
     /// # Errors
     /// `not_found` if a required key is missing, `configuration` if a key exists but is not for
     /// this URL, `invalid_arguments` if the plugin declares no such credential.
-    pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<CredentialGrant>, Error> {
-        let credential = self.declared(variable)?;
+    pub fn grant_secret(
+        &self,
+        variable: &str,
+        url: &Url,
+    ) -> Result<Option<CredentialGrant>, Error> {
+        let credential = self.declared_credential(variable)?;
         if let Some(MissingKeyVariable { name, place }) =
             credential.missing.as_ref().filter(|_| credential.keys.is_empty())
         {
@@ -334,8 +338,8 @@ impl PluginCredentials {
                 .with_hint("set it in the shell that starts jaato, or in an `--env-file`"));
         }
         if credential.keys.is_empty() {
-            return if credential.is_vendors(url) {
-                Err(self.no_key(credential, url))
+            return if credential.is_vendor_server(url) {
+                Err(self.missing_key_error(credential, url))
             } else {
                 Ok(None)
             };
@@ -346,13 +350,15 @@ impl PluginCredentials {
                 .with_hint("`jaato plugin list` prints the command that trusts it"));
         }
         if let Some(Err(error)) = credential.keys[0].secret.minted_token() {
-            return if credential.is_vendors(url) { Err(error) } else { Ok(None) };
+            return if credential.is_vendor_server(url) { Err(error) } else { Ok(None) };
         }
-        let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
-            return Err(self.bound_elsewhere(credential, &credential.keys[0], url));
+        let Some(key) =
+            credential.keys.iter().find(|key| self.is_key_allowed_at(credential, key, url))
+        else {
+            return Err(self.key_bound_elsewhere_error(credential, &credential.keys[0], url));
         };
         if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
-            return Err(self.not_encrypted(credential, key, url));
+            return Err(self.unencrypted_error(credential, key, url));
         }
         let Some(secret) = key.secret.available_secret() else {
             let text = "a key was asked for before its command was run";
@@ -390,7 +396,7 @@ impl PluginCredentials {
             return Ok(());
         };
         // Keys of lower precedence are not needed, and may be unavailable.
-        let key = credential.keys.iter().find(|key| self.may_go(credential, key, url));
+        let key = credential.keys.iter().find(|key| self.is_key_allowed_at(credential, key, url));
         match key.map(|key| (&key.secret, &key.place)) {
             None | Some((KeySource::Here(_), _)) => {}
             Some((KeySource::Printed { line, secret }, place)) => {
@@ -412,7 +418,7 @@ impl PluginCredentials {
 
     /// Returns the headers to send with a credential to this URL.
     pub fn headers(&self, url: &Url) -> &[(HeaderName, HeaderValue)] {
-        let own = self.all.first().and_then(|credential| self.own_origin(credential));
+        let own = self.all.first().and_then(|credential| self.user_server_origin(credential));
         let is_own = own.is_some_and(|own| own.origin() == url.origin());
         if is_own && !self.is_withheld { &self.headers } else { &[] }
     }
@@ -420,7 +426,7 @@ impl PluginCredentials {
     /// Removes every key from a text, in any spelling. A server may repeat a key, and only the
     /// plugin knows which parts of an answer are error texts or names.
     pub fn without_secrets(&self, text: String) -> String {
-        self.scrubbers().fold(text, |text, scrubber| scrubber.clean(&text))
+        self.scrubbers().fold(text, |text, scrubber| scrubber.mask_secrets(&text))
     }
 
     /// Returns scrubbers for every key that is known so far.
@@ -430,21 +436,26 @@ impl PluginCredentials {
         known.filter_map(|secret| SecretScrubber::for_secret(secret.reveal()))
     }
 
-    fn may_go(&self, credential: &ConfiguredCredential, key: &ConfiguredKey, url: &Url) -> bool {
+    fn is_key_allowed_at(
+        &self,
+        credential: &ConfiguredCredential,
+        key: &ConfiguredKey,
+        url: &Url,
+    ) -> bool {
         let is_of = |base: Option<&Url>| base.is_some_and(|base| base.origin() == url.origin());
         let workspaces = self.workspace_base.as_ref().map(|base| &base.url);
         let is_vendors =
             self.own_base.is_none() && credential.others.iter().any(|it| it.matches(url));
-        is_of(self.own_origin(credential))
+        is_of(self.user_server_origin(credential))
             || is_vendors
             || (key.whose == KeyConfigurer::Workspaces && is_of(workspaces))
     }
 
-    fn own_origin<'a>(&'a self, credential: &'a ConfiguredCredential) -> Option<&'a Url> {
+    fn user_server_origin<'a>(&'a self, credential: &'a ConfiguredCredential) -> Option<&'a Url> {
         self.own_base.as_ref().map(|base| &base.url).or(credential.vendor.as_ref())
     }
 
-    fn no_key(&self, credential: &ConfiguredCredential, url: &Url) -> Error {
+    fn missing_key_error(&self, credential: &ConfiguredCredential, url: &Url) -> Error {
         let ConfiguredCredential {
             spec: CredentialSpec { base_url_variable, .. }, variable, ..
         } = credential;
@@ -459,14 +470,15 @@ impl PluginCredentials {
         Error::new(ErrorKind::NotFound, text).with_hint(hint)
     }
 
-    fn bound_elsewhere(
+    fn key_bound_elsewhere_error(
         &self,
         credential: &ConfiguredCredential,
         key: &ConfiguredKey,
         url: &Url,
     ) -> Error {
-        let bound =
-            self.own_origin(credential).map_or_else(|| "no server".to_owned(), format_origin);
+        let bound = self
+            .user_server_origin(credential)
+            .map_or_else(|| "no server".to_owned(), format_origin);
         let (name, other) = (credential.name(), format_origin(url));
         let text =
             format!("the {name} ({}) is for `{bound}` and is not sent to `{other}`", key.place);
@@ -482,7 +494,7 @@ impl PluginCredentials {
         ))
     }
 
-    fn not_encrypted(
+    fn unencrypted_error(
         &self,
         credential: &ConfiguredCredential,
         key: &ConfiguredKey,
@@ -503,7 +515,7 @@ impl PluginCredentials {
 }
 
 /// Returns a URL for display, without parts that may be secret.
-fn mask(text: &str) -> String {
+fn mask_key(text: &str) -> String {
     Url::parse(text).map_or_else(|_| text.to_owned(), |url| MaskedUrl::new(&url).to_string())
 }
 

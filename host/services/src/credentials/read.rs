@@ -49,14 +49,14 @@ impl CredentialSources<'_> {
         };
         let first = |whose| given.iter().find(|one| one.2 == whose);
         let base = |text: &str, place: &str| self.parse_base_url(text, place).map(Some);
-        let own = match (first(KeyConfigurer::Persons), self.own_setting(BASE_URL)) {
+        let own = match (first(KeyConfigurer::Persons), self.user_setting(BASE_URL)) {
             (Some((text, place, _)), _) => base(text, place)?,
             (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
             (None, _) => None,
         };
         // By precedence: the process's variables, the variables file, the workspace's file, the
         // user's file.
-        let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
+        let workspaces = match (given.first(), self.workspace_setting(BASE_URL)) {
             (Some((_, _, KeyConfigurer::Persons)), _) => None,
             (Some((text, place, KeyConfigurer::Workspaces)), _) => base(text, place)?,
             (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
@@ -104,8 +104,9 @@ impl CredentialSources<'_> {
                 origin,
             )),
         };
-        let persons = header(self.own_setting(KEY_HEADER))?.unwrap_or(declared);
-        let workspaces = header(self.in_workspace(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
+        let persons = header(self.user_setting(KEY_HEADER))?.unwrap_or(declared);
+        let workspaces =
+            header(self.workspace_setting(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
         Ok(SecretSchemes { persons, workspaces })
     }
 
@@ -116,12 +117,12 @@ impl CredentialSources<'_> {
         name: &str,
         schemes: &SecretSchemes,
     ) -> Vec<ConfiguredKey> {
-        if self.is_elsewhere() { Vec::new() } else { self.keys_in(name, schemes) }
+        if self.has_own_server() { Vec::new() } else { self.keys_in(name, schemes) }
     }
 
     /// Returns true if it is a provider with its own name and server, which gets none of the
     /// vendor's keys.
-    fn is_elsewhere(&self) -> bool {
+    fn has_own_server(&self) -> bool {
         let has_base = self.settings.is_some_and(|it| it.values().contains_key(BASE_URL));
         has_base && matches!(self.section, SettingsSection::Provider(_))
     }
@@ -129,7 +130,8 @@ impl CredentialSources<'_> {
     /// Returns true if a workspace sets the plugin of this name. The user's stored keys for the
     /// name are then not meant for it.
     pub(super) fn is_workspaces_plugin(&self) -> bool {
-        matches!(self.section, SettingsSection::Provider(_)) && self.in_workspace(PLUGIN).is_some()
+        matches!(self.section, SettingsSection::Provider(_))
+            && self.workspace_setting(PLUGIN).is_some()
     }
 
     fn keys_in(&self, name: &str, schemes: &SecretSchemes) -> Vec<ConfiguredKey> {
@@ -146,7 +148,7 @@ impl CredentialSources<'_> {
     /// counts as the user's, regardless of who names the file, so it never goes to a workspace's
     /// server.
     pub(super) fn minted_key(&self, variable: &str, scope: &str) -> Option<ConfiguredKey> {
-        if self.is_elsewhere() {
+        if self.has_own_server() {
             return None;
         }
         let named =
@@ -183,17 +185,17 @@ impl CredentialSources<'_> {
 
     /// Returns the keys that the configuration refers to: in a variable, or printed by a command.
     /// Also returns a named variable that holds no key.
-    pub(super) fn keys_that_are_named(
+    pub(super) fn named_keys(
         &self,
         schemes: &SecretSchemes,
     ) -> Result<(Vec<ConfiguredKey>, Option<MissingKeyVariable>), Error> {
         let (mut keys, mut missing) = (Vec::new(), None);
-        if let Some((name, origin)) = self.own_text(API_KEY_ENV)? {
+        if let Some((name, origin)) = self.user_setting_text(API_KEY_ENV)? {
             keys = self.keys_in(&name, schemes);
             missing =
                 keys.is_empty().then(|| MissingKeyVariable { name, place: origin.to_string() });
         }
-        if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
+        if let Some((line, origin)) = self.user_setting_text(API_KEY_COMMAND)? {
             let secret = KeySource::Printed { line, secret: OnceCell::new() };
             let place = format!("`{API_KEY_COMMAND}` ({origin})");
             let scheme = schemes.for_owner(KeyConfigurer::Persons);
@@ -204,8 +206,8 @@ impl CredentialSources<'_> {
 
     /// Returns the headers to send with a credential.
     pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
-        self.refuse_of_workspace(HEADERS)?;
-        let Some((value, origin)) = self.own_setting(HEADERS) else { return Ok(Vec::new()) };
+        self.refuse_workspace_setting(HEADERS)?;
+        let Some((value, origin)) = self.user_setting(HEADERS) else { return Ok(Vec::new()) };
         let wrong = || {
             let wants = "names of headers with their texts, none of the connection's own";
             self.invalid_setting_error(HEADERS, wants, origin)
@@ -222,9 +224,9 @@ impl CredentialSources<'_> {
     }
 
     /// Returns a text that only the user's own file may set.
-    fn own_text(&self, key: &str) -> Result<Option<(String, &ValueOrigin)>, Error> {
-        self.refuse_of_workspace(key)?;
-        match self.own_setting(key) {
+    fn user_setting_text(&self, key: &str) -> Result<Option<(String, &ValueOrigin)>, Error> {
+        self.refuse_workspace_setting(key)?;
+        match self.user_setting(key) {
             None => Ok(None),
             Some((Value::String(text), origin)) if !text.trim().is_empty() => {
                 Ok(Some((text.trim().to_owned(), origin)))
@@ -233,8 +235,8 @@ impl CredentialSources<'_> {
         }
     }
 
-    fn refuse_of_workspace(&self, key: &str) -> Result<(), Error> {
-        let Some((_, origin)) = self.in_workspace(key) else { return Ok(()) };
+    fn refuse_workspace_setting(&self, key: &str) -> Result<(), Error> {
+        let Some((_, origin)) = self.workspace_setting(key) else { return Ok(()) };
         let text = format!("`{key}` of `{}` cannot be set by a workspace ({origin})", self.section);
         Err(Error::new(ErrorKind::Configuration, text).with_hint("set it in your own config.toml"))
     }
@@ -243,8 +245,9 @@ impl CredentialSources<'_> {
         &self,
         schemes: &SecretSchemes,
     ) -> Result<Vec<ConfiguredKey>, Error> {
-        let workspaces = self.in_workspace(API_KEY).map(|found| (found, KeyConfigurer::Workspaces));
-        let own = self.own_setting(API_KEY).map(|found| (found, KeyConfigurer::Persons));
+        let workspaces =
+            self.workspace_setting(API_KEY).map(|found| (found, KeyConfigurer::Workspaces));
+        let own = self.user_setting(API_KEY).map(|found| (found, KeyConfigurer::Persons));
         let mut keys = Vec::new();
         for ((value, origin), whose) in workspaces.into_iter().chain(own) {
             let Value::String(text) = value else {
@@ -276,8 +279,8 @@ impl CredentialSources<'_> {
     }
 
     pub(super) fn is_plain_http_allowed(&self) -> Result<bool, Error> {
-        self.refuse_of_workspace(PLAIN_HTTP)?;
-        match self.own_setting(PLAIN_HTTP) {
+        self.refuse_workspace_setting(PLAIN_HTTP)?;
+        match self.user_setting(PLAIN_HTTP) {
             None => Ok(false),
             Some((Value::Bool(flag), _)) => Ok(*flag),
             Some((_, origin)) => {
@@ -286,12 +289,12 @@ impl CredentialSources<'_> {
         }
     }
 
-    fn own_setting(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
+    fn user_setting(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
         self.settings?.user_value(key)
     }
 
     /// Returns a value that the workspace's file sets.
-    fn in_workspace(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
+    fn workspace_setting(&self, key: &str) -> Option<(&Value, &ValueOrigin)> {
         let settings = self.settings?;
         let origin = settings.origin(&format!("/{key}"))?;
         let value = settings.values().get(key)?;
@@ -310,7 +313,7 @@ impl CredentialSources<'_> {
                 Ok(ProviderBaseUrl { text: text.to_owned(), url, place: place.to_owned() })
             }
             None => {
-                let shown = MaskedUrl::unreadable(text);
+                let shown = MaskedUrl::from_unreadable(text);
                 let text = format!("`{shown}` is not a base url ({place})");
                 Err(Error::new(ErrorKind::Configuration, text)
                     .with_hint("a base url looks like `http://localhost:11434/v1`"))

@@ -7,14 +7,14 @@ use jaato_types::{DataPart, Error, ErrorKind};
 
 use super::ServiceFuture;
 use crate::blobs::{SessionBlobs, run_blocking};
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 /// The maximum length of a file name, in bytes. Most file systems have this limit.
 const NAME_BYTES_MAX: usize = 255;
 
 jaato_types::attach_operations!(bodies);
 
-fn attach(call: &Call, asked: AttachRequest) -> Result<ServiceFuture<AttachAnswer>, Error> {
+fn attach(call: &ServiceCall, asked: AttachRequest) -> Result<ServiceFuture<AttachAnswer>, Error> {
     let Some(attachments) = call.site.attachments.clone() else {
         let text = "only a tool call can attach: there is no result to attach to";
         return Err(Error::new(ErrorKind::Unavailable, text));
@@ -37,7 +37,7 @@ fn checked_attachment(blobs: &SessionBlobs, asked: AttachRequest) -> Result<Data
     if name.as_deref().is_some_and(|name| !is_file_name(name)) {
         return Err(wrong("the attachment's `name` is not a plain file name".to_owned()));
     }
-    let head = blobs.head(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
+    let head = blobs.read_blob_start(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
     check_media_type(&mime_type, &head).map_err(|shown| {
         wrong(format!("the attachment is declared as `{mime_type}`, but its bytes are `{shown}`"))
     })?;

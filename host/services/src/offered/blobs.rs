@@ -10,29 +10,29 @@ use jaato_types::service::{BLOB_GET, BLOB_PUT, BlobGet, BlobPut, BlobPutAnswer};
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::Map;
 
-use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
+use super::{Body, ServiceAnswer, bad_request_error, encode_answer, ready_answer};
 use crate::blobs::{
     BlobPiece, BlobUploads, PieceWriteResult, SessionBlobs, StoredBlob, run_blocking,
 };
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 /// The maximum number of bytes that one `next` returns.
 const PIECE_BYTES_MAX: u64 = 1024 * 1024;
 
 // Handwritten, so that the engine can check blobs without a call.
-pub(super) fn body(operation: &str) -> Option<Body> {
+pub(super) fn find_body(operation: &str) -> Option<Body> {
     matches!(operation, BLOB_PUT | BLOB_GET).then_some(answer_blob_call)
 }
 
-fn answer_blob_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_blob_call(call: &ServiceCall, operation: &str, request: Vec<u8>) -> ServiceAnswer {
     match call.shared.blobs.session_blobs(&call.site.session) {
-        Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
+        Ok(blobs) => answer_blob_operation(blobs, Arc::clone(&call.uploads), operation, request),
         Err(error) => ready_answer(Err(error)),
     }
 }
 
 /// Answers an operation on the blobs of a session. `uploads` are those of the call.
-pub fn answer(
+pub fn answer_blob_operation(
     blobs: Arc<SessionBlobs>,
     uploads: Arc<BlobUploads>,
     operation: &str,
@@ -43,21 +43,21 @@ pub fn answer(
     }
     Box::pin(async move {
         let answer = match uploads.write(blobs, parse_blob_piece(&request)?).await? {
-            PieceWriteResult::Begun { number, bytes } => BlobPutAnswer::begun(number, bytes),
-            PieceWriteResult::Whole(put) => BlobPutAnswer::whole(put.id, put.bytes),
+            PieceWriteResult::Begun { number, bytes } => BlobPutAnswer::unfinished(number, bytes),
+            PieceWriteResult::Whole(put) => BlobPutAnswer::complete(put.id, put.bytes),
         };
-        frame(&answer)
+        encode_answer(&answer)
     })
 }
 
 fn parse_blob_piece(request: &[u8]) -> Result<BlobPiece, Error> {
-    let parsed = Frame::parse(request).map_err(bad_request)?;
-    let BlobPut { mime_type, put, more } = parsed.json().map_err(bad_request)?;
+    let parsed = Frame::parse(request).map_err(bad_request_error)?;
+    let BlobPut { mime_type, put, more } = parsed.json().map_err(bad_request_error)?;
     Ok(BlobPiece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
 }
 
 async fn get_blob(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
-    let BlobGet { blob } = Frame::read(request).map_err(bad_request)?;
+    let BlobGet { blob } = Frame::read(request).map_err(bad_request_error)?;
     let (StoredBlob { bytes, mime_type, .. }, file) =
         run_blocking(move || blobs.open(&blob)).await?;
     let head = [("mime_type", mime_type.into()), ("bytes", bytes.into())];

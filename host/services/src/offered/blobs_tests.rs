@@ -10,12 +10,12 @@ use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::{BLOB_CHECKS, run_checks};
 use jaato_types::{Error, SessionId};
 
-use super::answer;
+use super::answer_blob_operation;
 use crate::blobs::{BlobStore, BlobUploads};
 
-struct OnlyBlobs(Arc<BlobStore>, Arc<BlobUploads>);
+struct BlobsOnlyServices(Arc<BlobStore>, Arc<BlobUploads>);
 
-impl EngineServices for OnlyBlobs {
+impl EngineServices for BlobsOnlyServices {
     fn call(
         &self,
         _caller: ServiceCaller,
@@ -23,7 +23,7 @@ impl EngineServices for OnlyBlobs {
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         let blobs = self.0.session_blobs(&SessionId::from("s1")).unwrap();
-        answer(blobs, Arc::clone(&self.1), operation, frame)
+        answer_blob_operation(blobs, Arc::clone(&self.1), operation, frame)
     }
 }
 
@@ -32,8 +32,9 @@ fn the_real_host_keeps_blobs_as_the_fake_one_does() {
     let folder = tempfile::tempdir().unwrap();
     let blobs =
         Arc::new(BlobStore::next_to_outputs(Arc::new(OutputFolder::in_folder(folder.path()))));
-    let services =
-        || Arc::new(OnlyBlobs(Arc::clone(&blobs), Arc::default())) as Arc<dyn EngineServices>;
+    let services = || {
+        Arc::new(BlobsOnlyServices(Arc::clone(&blobs), Arc::default())) as Arc<dyn EngineServices>
+    };
     run_checks(BLOB_CHECKS, &LoaderHost::new(services));
     // `abc`, an empty blob, and a large one. Unfinished uploads take no space.
     let blobs = blobs.session_blobs(&SessionId::from("s1")).unwrap();

@@ -10,32 +10,32 @@ use jaato_types::child::{
 };
 use jaato_types::{Error, ErrorKind, Frame};
 
-use super::{ServiceFuture, host_bug};
-use crate::call::Call;
+use super::{ServiceFuture, host_bug_error};
+use crate::call::ServiceCall;
 use crate::children::ChildOpener;
 
 jaato_types::child_operations!(bodies);
 
-fn open(call: &Call, asked: ChildOpen) -> Result<OpenedChild, Error> {
+fn open(call: &ServiceCall, asked: ChildOpen) -> Result<OpenedChild, Error> {
     // A call waits for its own children. Those of the instance outlive the call that asks for them.
     let by = call.is_instance.then(|| call.plugin.clone());
     let opener = ChildOpener { session: &call.site.session, hold: &call.site.hold, by };
     call.children.open(&call.shared, &opener, &asked)
 }
 
-fn send(call: &Call, asked: ChildSend) -> Result<ChildEmptyAnswer, Error> {
+fn send(call: &ServiceCall, asked: ChildSend) -> Result<ChildEmptyAnswer, Error> {
     call.children.send(asked.session, asked.text).map(|()| ChildEmptyAnswer::default())
 }
 
-fn cancel(call: &Call, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
+fn cancel(call: &ServiceCall, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
     call.children.cancel(asked.session).map(|()| ChildEmptyAnswer::default())
 }
 
-fn close(call: &Call, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
+fn close(call: &ServiceCall, asked: ChildRef) -> Result<ChildEmptyAnswer, Error> {
     call.children.close(asked.session).map(|()| ChildEmptyAnswer::default())
 }
 
-fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Error> {
+fn wait(call: &ServiceCall, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Error> {
     let mut state = call.children.state(asked.session)?;
     let wait_ms = match asked.wait_ms {
         0 => CHILD_WAIT_MS_MAX,
@@ -53,12 +53,12 @@ fn wait(call: &Call, asked: ChildWait) -> Result<ServiceFuture<ChildState>, Erro
     }))
 }
 
-fn events(call: &Call, asked: ChildRef) -> Result<EngineServiceAnswer, Error> {
+fn events(call: &ServiceCall, asked: ChildRef) -> Result<EngineServiceAnswer, Error> {
     let followed = call.children.follow_events(asked.session)?;
     let envelopes = stream::unfold(followed, |mut followed| async move {
         let envelope = followed.recv().await?;
         Some((envelope, followed))
     });
-    let frames = envelopes.map(|envelope| Frame::write(&envelope).map_err(host_bug));
+    let frames = envelopes.map(|envelope| Frame::write(&envelope).map_err(host_bug_error));
     Ok(EngineServiceAnswer::Stream(Box::new(FrameStream(Box::pin(frames)))))
 }

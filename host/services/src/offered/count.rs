@@ -8,14 +8,14 @@ use jaato_types::count::{COUNT_WAIT_MS, COUNTS_WAITING_MAX, TokenCountAnswer, To
 use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::ServiceFuture;
-use crate::call::Call;
+use crate::call::ServiceCall;
 use crate::detached::DetachedWork;
 use crate::shared::SharedServices;
 
 jaato_types::count_operations!(bodies);
 
 fn count(
-    call: &Call,
+    call: &ServiceCall,
     asked: Option<TokenCountInput>,
 ) -> Result<ServiceFuture<TokenCountAnswer>, Error> {
     let asked = asked.unwrap_or_default();
@@ -23,7 +23,7 @@ fn count(
         let text = "give either `text` or `request`, not both or neither";
         return Err(Error::new(ErrorKind::InvalidArguments, text));
     }
-    let of_session = call.site.facts.as_ref().map(|facts| facts.read().model);
+    let of_session = call.site.facts.as_ref().map(|facts| facts.snapshot().model);
     let model = asked.model.clone().or(of_session).filter(|model| !model.is_empty());
     let Some(model) = model else {
         let estimate = TokenCountAnswer::estimate(asked.estimate(), None, None);
@@ -50,7 +50,7 @@ async fn count_tokens_for_model(
     // The semaphore is never closed.
     let _turn = counts.at_once.acquire().await;
     counts.waiting.fetch_sub(1, Relaxed);
-    let counting = shared.sessions.count(&model, &asked, &session)?;
+    let counting = shared.sessions.token_count_request(&model, &asked, &session)?;
     let wait = Duration::from_millis(COUNT_WAIT_MS);
     let estimate = |why: Option<String>| {
         TokenCountAnswer::estimate(asked.estimate(), Some(counting.model.clone()), why)

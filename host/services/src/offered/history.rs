@@ -9,8 +9,8 @@ use jaato_types::history::{HistoryMessage, HistoryRead};
 use jaato_types::{Error, Frame, FrameError, Message, Part};
 use serde_json::{Map, json};
 
-use super::host_bug;
-use crate::call::Call;
+use super::host_bug_error;
+use crate::call::ServiceCall;
 
 /// The size from which a part is left out of a message that is larger than a frame, in bytes.
 const LARGE_PART_BYTES: usize = 64 * 1024;
@@ -19,9 +19,9 @@ const LEFT_OUT: &str = "[left out: the message is larger than a frame]";
 
 jaato_types::history_operations!(bodies);
 
-fn history(call: &Call, asked: Option<HistoryRead>) -> Result<EngineServiceAnswer, Error> {
+fn history(call: &ServiceCall, asked: Option<HistoryRead>) -> Result<EngineServiceAnswer, Error> {
     let asked = asked.unwrap_or_default();
-    let record = call.shared.sessions.find(&call.site.session)?.record()?;
+    let record = call.shared.sessions.find(&call.site.session)?.published_record()?;
     let messages = record.entries.len() as u64;
     let first = asked.from.max(asked.last.map_or(0, |last| messages.saturating_sub(last)));
     let mut turn = record.turns_forgotten;
@@ -34,12 +34,12 @@ fn history(call: &Call, asked: Option<HistoryRead>) -> Result<EngineServiceAnswe
         *number >= first && (!asked.only_collected || entry.is_collected() || entry.is_shortened())
     };
     let frames = stream::iter(numbered.filter(is_asked))
-        .map(|(number, turn, entry)| frame_of(number, turn, &entry));
+        .map(|(number, turn, entry)| history_frame(number, turn, &entry));
     let head = Map::from_iter([("messages".to_owned(), json!(messages))]);
     Ok(EngineServiceAnswer::StreamWith(head, Box::new(FrameStream(frames))))
 }
 
-fn frame_of(number: u64, turn: u64, entry: &HistoryEntry) -> Result<Vec<u8>, Error> {
+fn history_frame(number: u64, turn: u64, entry: &HistoryEntry) -> Result<Vec<u8>, Error> {
     let mut told = HistoryMessage::new(number, entry.message.clone());
     told.turn = turn;
     told.is_collected = entry.is_collected();
@@ -52,7 +52,7 @@ fn frame_of(number: u64, turn: u64, entry: &HistoryEntry) -> Result<Vec<u8>, Err
         }
         error => Err(error),
     });
-    frame.map_err(host_bug)
+    frame.map_err(host_bug_error)
 }
 
 fn without_large_parts(message: &Message) -> Message {

@@ -10,8 +10,8 @@ use jaato_types::http::{
 };
 use jaato_types::{Error, Frame};
 
-use super::{Body, ServiceAnswer, bad_request, frame, ready_answer};
-use crate::call::Call;
+use super::{Body, ServiceAnswer, bad_request_error, encode_answer, ready_answer};
+use crate::call::ServiceCall;
 use crate::http;
 use crate::request_bodies::AppendedBlob;
 
@@ -24,16 +24,16 @@ struct BodyPiece {
 }
 
 // Handwritten, because the request's body stays in its frame.
-pub(super) fn body(operation: &str) -> Option<Body> {
+pub(super) fn find_body(operation: &str) -> Option<Body> {
     match operation {
-        HTTP_REQUEST => Some(request),
-        HTTP_BODY => Some(append),
-        HTTP_CREDENTIAL => Some(credential),
+        HTTP_REQUEST => Some(answer_http_request),
+        HTTP_BODY => Some(append_to_body),
+        HTTP_CREDENTIAL => Some(answer_credential_query),
         _ => None,
     }
 }
 
-fn request(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_http_request(call: &ServiceCall, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let shared = &call.shared;
     let clients = (&shared.http, &shared.web);
     let lent = (clients, &shared.requests, &call.bodies, &shared.key_commands);
@@ -41,30 +41,34 @@ fn request(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     http::answer_request(lent, &call.plugin, &call.credentials, &request, alive)
 }
 
-fn credential(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
-    let parsed = Frame::parse(&request).map_err(bad_request).and_then(|frame| {
-        let HttpCredential { variable } = frame.json().map_err(bad_request)?;
+fn answer_credential_query(
+    call: &ServiceCall,
+    _operation: &str,
+    request: Vec<u8>,
+) -> ServiceAnswer {
+    let parsed = Frame::parse(&request).map_err(bad_request_error).and_then(|frame| {
+        let HttpCredential { variable } = frame.json().map_err(bad_request_error)?;
         Ok(variable)
     });
     let is_set = parsed.and_then(|variable| call.credentials.is_set(&variable));
-    ready_answer(is_set.and_then(|is_set| frame(HttpCredentialAnswer::new(is_set))))
+    ready_answer(is_set.and_then(|is_set| encode_answer(HttpCredentialAnswer::new(is_set))))
 }
 
-fn append(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn append_to_body(call: &ServiceCall, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     let BodyPiece { number, folder, bytes, blob } = match parse_body_piece(call, &request) {
         Ok(piece) => piece,
         Err(error) => return ready_answer(Err(error)),
     };
     let bodies = Arc::clone(&call.bodies);
     Box::pin(async move {
-        let (number, bytes) = bodies.append(number, &folder, bytes, blob).await?;
-        frame(HttpBodyAnswer::new(number, bytes))
+        let (number, bytes) = bodies.append_piece(number, &folder, bytes, blob).await?;
+        encode_answer(HttpBodyAnswer::new(number, bytes))
     })
 }
 
-fn parse_body_piece(call: &Call, request: &[u8]) -> Result<BodyPiece, Error> {
-    let parsed = Frame::parse(request).map_err(bad_request)?;
-    let HttpBody { body: number, blob, base64 } = parsed.json().map_err(bad_request)?;
+fn parse_body_piece(call: &ServiceCall, request: &[u8]) -> Result<BodyPiece, Error> {
+    let parsed = Frame::parse(request).map_err(bad_request_error)?;
+    let HttpBody { body: number, blob, base64 } = parsed.json().map_err(bad_request_error)?;
     let part = |id| {
         let blobs = call.shared.blobs.session_blobs(&call.site.session)?;
         Ok::<_, Error>(AppendedBlob { blobs, id, base64 })

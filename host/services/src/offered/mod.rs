@@ -1,13 +1,13 @@
 //! The bodies of the services, and the list of their groups.
 //!
-//! A group is a module with a function `body`, which finds the body of an operation. For most
+//! A group is a module with a function `find_body`, which finds the body of an operation. For most
 //! groups, the macro `bodies` generates it from the rows in `jaato-types`, and the module has one
 //! function for each row. The function takes the call and the request (with `+ bytes`, also the raw
-//! bytes) and returns the answer or a future of it. In other modules `body` is handwritten, and a
-//! comment explains why.
+//! bytes) and returns the answer or a future of it. In other modules `find_body` is handwritten,
+//! and a comment explains why.
 
-/// Generates a group's function `body` from its rows. It decodes the request, calls the function
-/// with the row's name, and encodes the answer.
+/// Generates a group's function `find_body` from its rows. It decodes the request, calls the
+/// function with the row's name, and encodes the answer.
 macro_rules! bodies {
     ($(
         $(#[doc = $doc:literal])+
@@ -15,9 +15,9 @@ macro_rules! bodies {
         $request:tt $(+ $request_extra:ident)? => $answer:tt $(+ $answer_extra:ident)?
         $(, sdk $sdk:tt)?;
     )+) => {
-        pub(super) fn body(operation: &str) -> Option<super::Body> {
+        pub(super) fn find_body(operation: &str) -> Option<super::Body> {
             let body: super::Body = match operation {
-                $($name => |call: &Call, _: &str, frame: Vec<u8>| super::answer(
+                $($name => |call: &ServiceCall, _: &str, frame: Vec<u8>| super::encode_reply(
                     call_body!(call frame $body $request $($request_extra)?),
                     encoding!($answer $($answer_extra)?),
                 ),)+
@@ -35,10 +35,10 @@ macro_rules! call_body {
         $body($call)
     }};
     ($call:ident $frame:ident $body:ident $request:tt) => {
-        super::read::<$request>(&$frame).and_then(|request| $body($call, request))
+        super::parse_request::<$request>(&$frame).and_then(|request| $body($call, request))
     };
     ($call:ident $frame:ident $body:ident $request:tt bytes) => {
-        super::read_with_bytes::<$request>(&$frame)
+        super::parse_request_with_bytes::<$request>(&$frame)
             .and_then(|(request, bytes)| $body($call, request, bytes))
     };
 }
@@ -46,10 +46,10 @@ macro_rules! call_body {
 /// Selects the function that encodes an answer. The body encodes an answer with a stream itself.
 macro_rules! encoding {
     ($answer:tt) => {
-        super::frame::<$answer>
+        super::encode_answer::<$answer>
     };
     ($answer:tt bytes) => {
-        super::frame_with_bytes::<$answer>
+        super::encode_answer_with_bytes::<$answer>
     };
     ($answer:tt stream) => {
         Ok
@@ -91,7 +91,7 @@ use jaato_types::{Error, ErrorKind, Frame, FrameError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 /// A future answer. It must not block the thread that polls it.
 pub type ServiceFuture<T> = BoxFuture<'static, Result<T, Error>>;
@@ -100,10 +100,10 @@ pub type ServiceFuture<T> = BoxFuture<'static, Result<T, Error>>;
 pub type ServiceAnswer = ServiceFuture<EngineServiceAnswer>;
 
 /// Answers an operation. Runs on the thread that serves plugins, so it must not block.
-type Body = fn(&Call, &str, Vec<u8>) -> ServiceAnswer;
+type Body = fn(&ServiceCall, &str, Vec<u8>) -> ServiceAnswer;
 
 macro_rules! groups {
-    ($($group:ident)*) => { &[$($group::body),*] };
+    ($($group:ident)*) => { &[$($group::find_body),*] };
 }
 
 /// All groups.
@@ -116,7 +116,7 @@ const GROUPS: &[fn(&str) -> Option<Body>] = groups! {
 /// Answers an operation of a call. It looks up the grant each time, so that a revoked grant applies
 /// from the next request.
 pub fn answer_operation(
-    call: &Call,
+    call: &ServiceCall,
     caller: &ServiceCaller,
     operation: &str,
     request: Vec<u8>,
@@ -135,7 +135,7 @@ pub fn answer_operation(
 }
 
 /// Checks that the kind of the call allows the operation.
-fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
+fn check_access(call: &ServiceCall, operation: &str) -> Result<(), Error> {
     let declared = operation_named(operation);
     let is_allowed = match call.site.access {
         CallAccess::Full => true,
@@ -147,27 +147,27 @@ fn check_access(call: &Call, operation: &str) -> Result<(), Error> {
 
 /// The result of a body, which is either the answer or, with `ServiceFuture`, a future of it.
 trait OperationReply<T> {
-    fn later(self) -> Result<ServiceFuture<T>, Error>;
+    fn into_future_reply(self) -> Result<ServiceFuture<T>, Error>;
 }
 
 impl<T: Send + 'static> OperationReply<T> for Result<T, Error> {
-    fn later(self) -> Result<ServiceFuture<T>, Error> {
+    fn into_future_reply(self) -> Result<ServiceFuture<T>, Error> {
         self.map(|answer| Box::pin(std::future::ready(Ok(answer))) as ServiceFuture<T>)
     }
 }
 
 impl<T> OperationReply<T> for Result<ServiceFuture<T>, Error> {
-    fn later(self) -> Result<ServiceFuture<T>, Error> {
+    fn into_future_reply(self) -> Result<ServiceFuture<T>, Error> {
         self
     }
 }
 
 /// Encodes the result of a body.
-fn answer<T: 'static>(
+fn encode_reply<T: 'static>(
     reply: impl OperationReply<T>,
     encode: fn(T) -> Result<EngineServiceAnswer, Error>,
 ) -> ServiceAnswer {
-    match reply.later() {
+    match reply.into_future_reply() {
         Ok(later) => Box::pin(async move { encode(later.await?) }),
         Err(error) => ready_answer(Err(error)),
     }
@@ -182,30 +182,30 @@ fn ready_answer(served: Result<EngineServiceAnswer, Error>) -> ServiceAnswer {
     Box::pin(std::future::ready(served))
 }
 
-fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
-    Frame::read(request).map_err(bad_request)
+fn parse_request<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(bad_request_error)
 }
 
-fn read_with_bytes<T: DeserializeOwned>(request: &[u8]) -> Result<(T, Vec<u8>), Error> {
-    let parsed = Frame::parse(request).map_err(bad_request)?;
-    Ok((parsed.json().map_err(bad_request)?, parsed.bytes.to_vec()))
+fn parse_request_with_bytes<T: DeserializeOwned>(request: &[u8]) -> Result<(T, Vec<u8>), Error> {
+    let parsed = Frame::parse(request).map_err(bad_request_error)?;
+    Ok((parsed.json().map_err(bad_request_error)?, parsed.bytes.to_vec()))
 }
 
-fn frame<T: Serialize>(answer: T) -> Result<EngineServiceAnswer, Error> {
-    Frame::write(&answer).map(EngineServiceAnswer::Frame).map_err(host_bug)
+fn encode_answer<T: Serialize>(answer: T) -> Result<EngineServiceAnswer, Error> {
+    Frame::write(&answer).map(EngineServiceAnswer::Frame).map_err(host_bug_error)
 }
 
-fn frame_with_bytes<T: Serialize>(
+fn encode_answer_with_bytes<T: Serialize>(
     (answer, bytes): (T, Vec<u8>),
 ) -> Result<EngineServiceAnswer, Error> {
-    Frame::write_with_bytes(&answer, &bytes).map(EngineServiceAnswer::Frame).map_err(host_bug)
+    Frame::write_with_bytes(&answer, &bytes).map(EngineServiceAnswer::Frame).map_err(host_bug_error)
 }
 
-fn host_bug(error: FrameError) -> Error {
+fn host_bug_error(error: FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }
 
-fn bad_request(error: FrameError) -> Error {
+fn bad_request_error(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 

@@ -10,22 +10,22 @@ use jaato_types::{Error, ErrorKind, Frame};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use super::{ServiceFuture, frame};
-use crate::call::Call;
+use super::{ServiceFuture, encode_answer};
+use crate::call::ServiceCall;
 use crate::detached::DetachedWork;
 
 jaato_types::model_operations!(bodies);
 
 fn complete(
-    call: &Call,
+    call: &ServiceCall,
     request: ModelComplete,
 ) -> Result<ServiceFuture<EngineServiceAnswer>, Error> {
     let asked = ModelQuestion::new(call, request)?;
     if asked.request.stream {
-        return Ok(Box::pin(std::future::ready(Ok(asked.stream()))));
+        return Ok(Box::pin(std::future::ready(Ok(asked.stream_answer()))));
     }
     let answering = asked.start_request(Arc::new(|_| {}));
-    Ok(Box::pin(async move { frame(answering.await?) }))
+    Ok(Box::pin(async move { encode_answer(answering.await?) }))
 }
 
 /// A parsed request.
@@ -37,11 +37,11 @@ struct ModelQuestion {
 }
 
 impl ModelQuestion {
-    fn new(call: &Call, request: ModelComplete) -> Result<Self, Error> {
+    fn new(call: &ServiceCall, request: ModelComplete) -> Result<Self, Error> {
         let sessions = &call.shared.sessions;
         let session = sessions.find(&call.site.session)?;
         let other = match &request.model {
-            Some(name) => Some(sessions.model(name, &call.site.session)?),
+            Some(name) => Some(sessions.answering_model(name, &call.site.session)?),
             None => None,
         };
         let (plugin, parent) = (call.plugin.clone(), call.site.call.clone());
@@ -52,12 +52,12 @@ impl ModelQuestion {
     fn start_request(self, take: PieceSink) -> DetachedWork<ModelAnswer> {
         let Self { session, asker, request, other } = self;
         DetachedWork::start(|cancel| async move {
-            session.complete(&asker, request, other, take, &cancel).await
+            session.ask_model(&asker, request, other, take, &cancel).await
         })
     }
 
     /// Streams the pieces of the answer, and then the whole answer.
-    fn stream(self) -> EngineServiceAnswer {
+    fn stream_answer(self) -> EngineServiceAnswer {
         // Bounded by the length of an answer.
         let (pieces, taken) = mpsc::unbounded_channel();
         let sink: PieceSink = Arc::new(move |delta| {

@@ -6,11 +6,14 @@ use jaato_types::notify::{
 };
 use jaato_types::{Error, ErrorKind};
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::notify_operations!(bodies);
 
-fn notify(call: &Call, NotifyRequest { text, .. }: NotifyRequest) -> Result<NotifyAnswer, Error> {
+fn notify(
+    call: &ServiceCall,
+    NotifyRequest { text, .. }: NotifyRequest,
+) -> Result<NotifyAnswer, Error> {
     if text.trim().is_empty() || text.len() > NOTIFICATION_BYTES_MAX {
         let text = format!("a notification has 1 to {NOTIFICATION_BYTES_MAX} bytes of text");
         return Err(Error::new(ErrorKind::InvalidArguments, text));
@@ -23,5 +26,5 @@ fn notify(call: &Call, NotifyRequest { text, .. }: NotifyRequest) -> Result<Noti
         );
         return Err(Error::new(ErrorKind::LimitReached, text).temporary());
     }
-    session.notify(&call.plugin, text).map(|()| NotifyAnswer::default())
+    session.notify_model(&call.plugin, text).map(|()| NotifyAnswer::default())
 }

@@ -4,12 +4,12 @@ use jaato_types::service::{OutputAnswer, OutputWrite};
 use jaato_types::{Error, ErrorKind};
 
 use super::ServiceFuture;
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::output_operations!(bodies);
 
 fn output(
-    call: &Call,
+    call: &ServiceCall,
     write: Option<OutputWrite>,
     bytes: Vec<u8>,
 ) -> Result<ServiceFuture<OutputAnswer>, Error> {

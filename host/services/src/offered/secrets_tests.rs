@@ -15,21 +15,21 @@ use jaato_types::{ErrorKind, PluginName};
 use super::*;
 use crate::key_commands::KeyCommands;
 
-struct OnlySecrets(Arc<PluginSecrets>, PluginName);
+struct SecretsOnlyServices(Arc<PluginSecrets>, PluginName);
 
-impl EngineServices for OnlySecrets {
+impl EngineServices for SecretsOnlyServices {
     fn call(
         &self,
         _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
-        answer(&self.0, &self.1, operation, frame)
+        answer_secrets_operation(&self.0, &self.1, operation, frame)
     }
 }
 
 /// Creates secrets whose keyring tool cannot start, so that they use files.
-fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
+fn new_plugin_secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
     let guardian = GuardianCommand { program: folder.join("missing"), args: Vec::new() };
     let commands = KeyCommands::new(Supervisor::new(guardian), &EnvironmentVariables::default());
     Arc::new(PluginSecrets::new(&UserFolders::under_root(folder), Arc::new(commands)))
@@ -39,10 +39,12 @@ fn secrets(folder: &std::path::Path) -> Arc<PluginSecrets> {
 fn the_real_host_keeps_secrets_as_the_fake_one_does() {
     for (_, check) in SECRET_CHECKS {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = secrets(folder.path());
+        let secrets = new_plugin_secrets(folder.path());
         let name = PluginName::from("moon");
-        let services =
-            || Arc::new(OnlySecrets(Arc::clone(&secrets), name.clone())) as Arc<dyn EngineServices>;
+        let services = || {
+            Arc::new(SecretsOnlyServices(Arc::clone(&secrets), name.clone()))
+                as Arc<dyn EngineServices>
+        };
         check(&LoaderHost::new(services));
     }
 }
@@ -50,7 +52,7 @@ fn the_real_host_keeps_secrets_as_the_fake_one_does() {
 #[tokio::test]
 async fn secret_is_readable_only_by_its_plugin_and_its_user() {
     let folder = tempfile::tempdir().unwrap();
-    let secrets = secrets(folder.path());
+    let secrets = new_plugin_secrets(folder.path());
     let (moon, sun) = (PluginName::from("moon"), PluginName::from("sun"));
     secrets.set(&moon, "token", b"moonlight".to_vec()).await.unwrap();
     assert_eq!(secrets.get(&sun, "token").await.unwrap(), None);
@@ -64,7 +66,7 @@ async fn secret_is_readable_only_by_its_plugin_and_its_user() {
 #[tokio::test]
 async fn stored_secrets_are_masked_in_texts_of_their_plugin() {
     let folder = tempfile::tempdir().unwrap();
-    let secrets = secrets(folder.path());
+    let secrets = new_plugin_secrets(folder.path());
     let moon = PluginName::from("moon");
     let token = "0123456789-moonlight-0123456789";
     secrets.set(&moon, "token", token.into()).await.unwrap();
@@ -78,7 +80,7 @@ async fn stored_secrets_are_masked_in_texts_of_their_plugin() {
 #[tokio::test]
 async fn secret_file_writable_by_others_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let secrets = secrets(folder.path());
+    let secrets = new_plugin_secrets(folder.path());
     let moon = PluginName::from("moon");
     secrets.set(&moon, "token", b"moonlight".to_vec()).await.unwrap();
     let own = folder.path().join("data/plugin-secrets/moon");

@@ -8,16 +8,17 @@ use serde_json::Value;
 
 use super::ServiceFuture;
 use crate::blobs::run_blocking;
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::session_operations!(bodies);
 
-fn session(call: &Call) -> Result<ServiceFuture<SessionFacts>, Error> {
-    let (facts, trust) = (facts(call), call.shared.workspace_trust.clone());
+fn session(call: &ServiceCall) -> Result<ServiceFuture<SessionFacts>, Error> {
+    let (facts, trust) = (session_facts(call), call.shared.workspace_trust.clone());
     Ok(Box::pin(async move {
         // Read the trust again, because it may have been revoked since the session began.
         let Some(trust) = trust else { return Ok(facts) };
-        let Some(trusted) = run_blocking(move || Ok(trust.still_trusted_workspace())).await? else {
+        let Some(trusted) = run_blocking(move || Ok(trust.current_trusted_workspace())).await?
+        else {
             return Ok(facts);
         };
         let trusted_workspace = Some(trusted.root().display().to_string());
@@ -27,13 +28,13 @@ fn session(call: &Call) -> Result<ServiceFuture<SessionFacts>, Error> {
 }
 
 /// Returns the plugin's settings, without the host's own keys.
-fn config(call: &Call) -> Result<Value, Error> {
+fn config(call: &ServiceCall) -> Result<Value, Error> {
     Ok(Value::clone(&call.config))
 }
 
-fn facts(call: &Call) -> SessionFacts {
+fn session_facts(call: &ServiceCall) -> SessionFacts {
     let shared = &call.shared;
-    let name = shared.sessions.agent_of(&call.site.session);
+    let name = shared.sessions.agent_name(&call.site.session);
     let has_session = call.site.facts.is_some();
     let agent = |text: &str| if has_session { text.to_owned() } else { String::new() };
     SessionFacts {
@@ -42,7 +43,7 @@ fn facts(call: &Call) -> SessionFacts {
         agent_type: agent(if name.is_some() { "subagent" } else { "main" }),
         agent_name: name.unwrap_or_default(),
         env_session_id: shared.env_session_id.clone(),
-        context: call.site.facts.as_ref().map(SharedFacts::read),
+        context: call.site.facts.as_ref().map(SharedFacts::snapshot),
         working_directory: shared.working_directory.display().to_string(),
         trusted_workspace: None,
         agreed_variables: Vec::new(),

@@ -12,22 +12,23 @@ use jaato_types::{Error, Frame, PluginName};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Body, ServiceAnswer, bad_request, frame, frame_with_bytes, ready_answer, unknown_service_error,
+    Body, ServiceAnswer, bad_request_error, encode_answer, encode_answer_with_bytes, ready_answer,
+    unknown_service_error,
 };
-use crate::call::Call;
+use crate::call::ServiceCall;
 use crate::store::{PluginStore, PluginStores, ValueCondition};
 
 // Handwritten, so that the engine can check the store without a call.
-pub(super) fn body(operation: &str) -> Option<Body> {
+pub(super) fn find_body(operation: &str) -> Option<Body> {
     matches!(operation, GET | SET | DELETE | LIST | FOLDER).then_some(answer_store_call)
 }
 
-fn answer_store_call(call: &Call, operation: &str, request: Vec<u8>) -> ServiceAnswer {
-    answer(&call.shared.stores, &call.plugin, operation, request)
+fn answer_store_call(call: &ServiceCall, operation: &str, request: Vec<u8>) -> ServiceAnswer {
+    answer_store_operation(&call.shared.stores, &call.plugin, operation, request)
 }
 
 /// Answers an operation on the store of a plugin.
-pub fn answer(
+pub fn answer_store_operation(
     stores: &Arc<PluginStores>,
     plugin: &PluginName,
     operation: &str,
@@ -41,7 +42,7 @@ pub fn answer(
         (Arc::clone(stores), stores.open_store(plugin, of), operation.to_owned());
     Box::pin(async move {
         let place = place?;
-        stores.work(move || run_store_operation(&place, &operation, &request)).await
+        stores.run_blocking(move || run_store_operation(&place, &operation, &request)).await
     })
 }
 
@@ -65,30 +66,32 @@ fn run_store_operation(
 ) -> Result<EngineServiceAnswer, Error> {
     match operation {
         GET => match place.get(&parse_or_default::<StoreGet>(request)?.key)? {
-            None => frame(StoreValue::default()),
-            Some(value) => frame_with_bytes((StoreValue::found(value.digest), value.bytes)),
+            None => encode_answer(StoreValue::default()),
+            Some(value) => encode_answer_with_bytes((StoreValue::found(value.digest), value.bytes)),
         },
         SET => {
             let StoreSet { key, expected, .. } = parse_or_default(request)?;
-            let value = Frame::parse(request).map_err(bad_request)?.bytes;
+            let value = Frame::parse(request).map_err(bad_request_error)?.bytes;
             let digest = place.set(&key, value, &ValueCondition::parse_condition(expected)?)?;
-            frame(StoreSetAnswer::new(digest))
+            encode_answer(StoreSetAnswer::new(digest))
         }
         DELETE => {
             let StoreDelete { key, expected, .. } = parse_or_default(request)?;
-            frame(StoreDeleteAnswer::new(
+            encode_answer(StoreDeleteAnswer::new(
                 place.delete(&key, &ValueCondition::parse_condition(expected)?)?,
             ))
         }
-        LIST => frame(StoreKeys::new(place.list(&parse_or_default::<StoreList>(request)?.prefix)?)),
-        FOLDER => frame(FolderAnswer::new(place.folder()?.display().to_string())),
+        LIST => encode_answer(StoreKeys::new(
+            place.list(&parse_or_default::<StoreList>(request)?.prefix)?,
+        )),
+        FOLDER => encode_answer(FolderAnswer::new(place.folder()?.display().to_string())),
         other => Err(unknown_service_error(other)),
     }
 }
 
 /// Parses a request. A request without JSON has the default values.
 fn parse_or_default<T: Default + DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
-    let asked: Option<T> = Frame::read(request).map_err(bad_request)?;
+    let asked: Option<T> = Frame::read(request).map_err(bad_request_error)?;
     Ok(asked.unwrap_or_default())
 }
 

@@ -9,19 +9,19 @@ use jaato_loader::{EngineServiceAnswer, EngineServices, ServiceCaller};
 use jaato_plugin_engine::testing::STORE_CHECKS;
 use jaato_types::{Error, PluginName};
 
-use super::answer;
+use super::answer_store_operation;
 use crate::store::PluginStores;
 
-struct OnlyStore(Arc<PluginStores>, PluginName);
+struct StoreOnlyServices(Arc<PluginStores>, PluginName);
 
-impl EngineServices for OnlyStore {
+impl EngineServices for StoreOnlyServices {
     fn call(
         &self,
         _caller: ServiceCaller,
         operation: &str,
         frame: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
-        answer(&self.0, &self.1, operation, frame)
+        answer_store_operation(&self.0, &self.1, operation, frame)
     }
 }
 
@@ -32,8 +32,10 @@ fn the_real_host_keeps_values_as_the_fake_one_does() {
         let stores =
             Arc::new(PluginStores::new(&UserFolders::under_root(folder.path()), folder.path()));
         let name = PluginName::from("moon");
-        let services =
-            || Arc::new(OnlyStore(Arc::clone(&stores), name.clone())) as Arc<dyn EngineServices>;
+        let services = || {
+            Arc::new(StoreOnlyServices(Arc::clone(&stores), name.clone()))
+                as Arc<dyn EngineServices>
+        };
         check(&LoaderHost::new(services));
     }
 }

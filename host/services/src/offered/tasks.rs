@@ -7,12 +7,15 @@ use jaato_types::tasks::{
 };
 
 use super::ServiceFuture;
-use crate::call::Call;
+use crate::call::ServiceCall;
 use crate::detached::DetachedWork;
 
 jaato_types::task_operations!(bodies);
 
-fn start_task(call: &Call, asked: TaskStart) -> Result<ServiceFuture<TaskStartAnswer>, Error> {
+fn start_task(
+    call: &ServiceCall,
+    asked: TaskStart,
+) -> Result<ServiceFuture<TaskStartAnswer>, Error> {
     let session = session(call)?;
     call.count_made_call()?;
     let origin = call.origin();
@@ -23,20 +26,20 @@ fn start_task(call: &Call, asked: TaskStart) -> Result<ServiceFuture<TaskStartAn
     Ok(Box::pin(async move { Ok(TaskStartAnswer::new(starting.await?)) }))
 }
 
-fn list(call: &Call) -> Result<TasksAnswer, Error> {
-    session(call)?.tasks().map(TasksAnswer::new)
+fn list(call: &ServiceCall) -> Result<TasksAnswer, Error> {
+    session(call)?.list_tasks().map(TasksAnswer::new)
 }
 
-fn read(call: &Call, asked: TaskRead) -> Result<ServiceFuture<TaskReadAnswer>, Error> {
+fn read(call: &ServiceCall, asked: TaskRead) -> Result<ServiceFuture<TaskReadAnswer>, Error> {
     let session = session(call)?;
     // It only waits and reads, so it may be polled on the plugin's thread.
     Ok(Box::pin(async move { session.read_task(&asked).await }))
 }
 
-fn cancel(call: &Call, asked: TaskCancel) -> Result<TaskFacts, Error> {
+fn cancel(call: &ServiceCall, asked: TaskCancel) -> Result<TaskFacts, Error> {
     session(call)?.cancel_task(&asked.task_id)
 }
 
-fn session(call: &Call) -> Result<SessionHandle, Error> {
+fn session(call: &ServiceCall) -> Result<SessionHandle, Error> {
     call.shared.sessions.find(&call.site.session)
 }

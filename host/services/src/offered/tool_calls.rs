@@ -4,24 +4,24 @@ use jaato_loader::EngineServiceAnswer;
 use jaato_types::tool_calls::{TOOLS_CALL, ToolsCall, ToolsCallAnswer};
 use jaato_types::{Error, ErrorKind, Frame, Output};
 
-use super::{Body, ServiceAnswer, read, ready_answer};
-use crate::call::Call;
+use super::{Body, ServiceAnswer, parse_request, ready_answer};
+use crate::call::ServiceCall;
 use crate::detached::DetachedWork;
 
 // Handwritten, because a result that is too large has its own error.
-pub(super) fn body(operation: &str) -> Option<Body> {
+pub(super) fn find_body(operation: &str) -> Option<Body> {
     (operation == TOOLS_CALL).then_some(answer_tool_call)
 }
 
-fn answer_tool_call(call: &Call, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
+fn answer_tool_call(call: &ServiceCall, _operation: &str, request: Vec<u8>) -> ServiceAnswer {
     match begin_tool_call(call, &request) {
         Ok(running) => Box::pin(async move { serve_output(running.await?) }),
         Err(error) => ready_answer(Err(error)),
     }
 }
 
-fn begin_tool_call(call: &Call, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
-    let asked: ToolsCall = read(request)?;
+fn begin_tool_call(call: &ServiceCall, request: &[u8]) -> Result<DetachedWork<Output>, Error> {
+    let asked: ToolsCall = parse_request(request)?;
     let session = call.shared.sessions.find(&call.site.session)?;
     call.count_made_call()?;
     let origin = call.origin();

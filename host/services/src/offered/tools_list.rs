@@ -3,11 +3,11 @@
 use jaato_types::Error;
 use jaato_types::tools_list::ToolsListAnswer;
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::tools_list_operations!(bodies);
 
-fn tools(call: &Call) -> Result<ToolsListAnswer, Error> {
+fn tools(call: &ServiceCall) -> Result<ToolsListAnswer, Error> {
     let session = call.shared.sessions.find(&call.site.session)?;
     session.list_tools().map(ToolsListAnswer::new)
 }

@@ -3,11 +3,11 @@
 use jaato_types::Error;
 use jaato_types::tools_set::{ToolsSet, ToolsSetAnswer};
 
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::tools_set_operations!(bodies);
 
-fn set_tools(call: &Call, set: ToolsSet) -> Result<ToolsSetAnswer, Error> {
+fn set_tools(call: &ServiceCall, set: ToolsSet) -> Result<ToolsSetAnswer, Error> {
     let owner = Some(&call.site.session).filter(|_| !call.is_host_wide);
     call.shared.sessions.set_tools(&call.plugin, owner, set)
 }

@@ -8,12 +8,12 @@ use jaato_types::{Error, ErrorKind};
 
 use super::ServiceFuture;
 use crate::blobs::run_blocking;
-use crate::call::Call;
+use crate::call::ServiceCall;
 
 jaato_types::workspace_file_operations!(bodies);
 
 fn set(
-    call: &Call,
+    call: &ServiceCall,
     WorkspaceFileSet { name, .. }: WorkspaceFileSet,
     content: Vec<u8>,
 ) -> Result<ServiceFuture<WorkspaceFileSetAnswer>, Error> {
@@ -30,7 +30,7 @@ fn set(
     let trust = trust.ok_or_else(|| unavailable("the workspace is not trusted"))?;
     Ok(Box::pin(run_blocking(move || {
         check_file_content(&name, &content)?;
-        trust.rewrite(&name, &content).map_err(|error| explain_trust_error(&error))?;
+        trust.rewrite_file(&name, &content).map_err(|error| explain_trust_error(&error))?;
         Ok(WorkspaceFileSetAnswer::default())
     })))
 }

@@ -46,7 +46,7 @@ pub struct PluginStores {
 impl PluginStores {
     /// Uses the user's data folder. Creates no folder.
     pub fn new(folders: &UserFolders, workspace: &Path) -> Self {
-        let folder = folders.plugin_data().ok();
+        let folder = folders.plugin_data_folder().ok();
         let root = workspace.as_os_str().as_encoded_bytes();
         let requests = Semaphore::new(REQUESTS_MAX);
         Self {
@@ -80,7 +80,7 @@ impl PluginStores {
     ///
     /// # Errors
     /// The work's error.
-    pub async fn work<T: Send + 'static>(
+    pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {

@@ -69,7 +69,7 @@ impl PluginStore {
     /// `invalid_arguments` if the key is invalid, or `io`.
     pub fn get(&self, key: &str) -> Result<Option<StoredValue>, Error> {
         check_key(key)?;
-        let path = self.file(key);
+        let path = self.value_file(key);
         let read = jaato_places::read_own_file(&path, VALUE_BYTES_MAX as u64 + HEAD_BYTES_MAX);
         let Some(file) = read.map_err(|error| unusable_store_error(&error))? else {
             return Ok(None);
@@ -106,10 +106,10 @@ impl PluginStore {
         let bug =
             |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
         let file = Frame::write_with_bytes(key, value).map_err(bug)?;
-        let _lock = self.lock()?;
+        let _lock = self.lock_store()?;
         self.check_expected(key, expected)?;
         let mut used =
-            self.used_beside(key).map_err(|error| store_error("look at", key, &error))?;
+            self.usage_without_key(key).map_err(|error| store_error("look at", key, &error))?;
         if used.keys >= KEYS_MAX || used.bytes + file.len() as u64 > BYTES_MAX {
             let text = format!(
                 "the store is full: it holds at most {KEYS_MAX} values and {BYTES_MAX} bytes, and without \
@@ -121,7 +121,7 @@ impl PluginStore {
         self.write_value(key, &file).map_err(|error| store_error("keep", key, &error))?;
         used.keys += 1;
         used.bytes += file.len() as u64;
-        self.remembered.record_usage(&self.values(), used);
+        self.remembered.record_usage(&self.values_folder(), used);
         Ok(hex_digest(&Sha256::digest(value)))
     }
 
@@ -131,9 +131,9 @@ impl PluginStore {
     /// As [`PluginStore::set`].
     pub fn delete(&self, key: &str, expected: &ValueCondition) -> Result<bool, Error> {
         check_key(key)?;
-        let _lock = self.lock()?;
+        let _lock = self.lock_store()?;
         self.check_expected(key, expected)?;
-        match fs::remove_file(self.file(key)) {
+        match fs::remove_file(self.value_file(key)) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == Io::NotFound => Ok(false),
             Err(error) => Err(store_error("take away", key, &error)),
@@ -148,7 +148,7 @@ impl PluginStore {
         let failed = |error: &std::io::Error| {
             Error::new(ErrorKind::Io, format!("cannot list the keys: {error}"))
         };
-        let entries = match fs::read_dir(self.values()) {
+        let entries = match fs::read_dir(self.values_folder()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == Io::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed(&error)),
@@ -167,16 +167,16 @@ impl PluginStore {
         Ok(keys)
     }
 
-    fn values(&self) -> PathBuf {
+    fn values_folder(&self) -> PathBuf {
         self.folder.join("values")
     }
 
-    pub(super) fn file(&self, key: &str) -> PathBuf {
-        self.values().join(hex_digest(&Sha256::digest(key)))
+    pub(super) fn value_file(&self, key: &str) -> PathBuf {
+        self.values_folder().join(hex_digest(&Sha256::digest(key)))
     }
 
-    fn lock(&self) -> Result<File, Error> {
-        jaato_places::make_own_folder(&self.values())
+    fn lock_store(&self) -> Result<File, Error> {
+        jaato_places::make_own_folder(&self.values_folder())
             .map_err(|error| unusable_store_error(&error))?;
         let path = self.folder.join("lock");
         let held = jaato_places::lock_own_file(&path, LOCK_WAIT)
@@ -192,16 +192,16 @@ impl PluginStore {
             return Ok(());
         }
         let has = self.get(key)?;
-        expected.check(key, has.as_ref().map(|value| value.digest.as_str()))
+        expected.check_value(key, has.as_ref().map(|value| value.digest.as_str()))
     }
 
     /// Returns the use of all other values. Called under the lock.
-    fn used_beside(&self, key: &str) -> std::io::Result<StoreUsage> {
-        let mut used = match self.remembered.recall(&self.values()) {
+    fn usage_without_key(&self, key: &str) -> std::io::Result<StoreUsage> {
+        let mut used = match self.remembered.recall_usage(&self.values_folder()) {
             Some(used) => used,
             None => self.count_usage()?,
         };
-        match fs::symlink_metadata(self.file(key)) {
+        match fs::symlink_metadata(self.value_file(key)) {
             Ok(own) => {
                 used.keys = used.keys.saturating_sub(1);
                 used.bytes = used.bytes.saturating_sub(own.len());
@@ -215,7 +215,7 @@ impl PluginStore {
     /// Counts all values, and removes incomplete files of dead processes.
     fn count_usage(&self) -> std::io::Result<StoreUsage> {
         let mut used = StoreUsage::default();
-        for entry in fs::read_dir(self.values())?.take(ENTRIES_MAX) {
+        for entry in fs::read_dir(self.values_folder())?.take(ENTRIES_MAX) {
             let entry = entry?;
             if entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
                 // A file that cannot be removed is tried again next time.
@@ -230,18 +230,18 @@ impl PluginStore {
 
     fn write_value(&self, key: &str, content: &[u8]) -> std::io::Result<()> {
         // Created with mode 0600, and removed unless it gets its final name.
-        let beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.values());
+        let beside = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(self.values_folder());
         let mut file = beside?;
         file.write_all(content)?;
         file.as_file().sync_data()?;
-        file.persist(self.file(key))?;
+        file.persist(self.value_file(key))?;
         Ok(())
     }
 }
 
 /// Reads the key and the value's size from a file. Returns `None` if the file is not a value.
 fn stored_key(path: &Path) -> Option<StoredKey> {
-    let file = jaato_places::open_plain(path).ok()?;
+    let file = jaato_places::open_plain_file(path).ok()?;
     let bytes = file.metadata().ok()?.len();
     let mut length = [0; 4];
     (&file).read_exact(&mut length).ok()?;
@@ -257,7 +257,7 @@ fn store_error(doing: &str, key: &str, error: &std::io::Error) -> Error {
     let text =
         format!("cannot {doing} the value of `{key}`, its stored value is unchanged: {error}");
     let made = Error::new(ErrorKind::Io, text);
-    jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
+    jaato_places::io_error_hint(error).into_iter().fold(made, Error::with_hint)
 }
 
 fn unusable_store_error(error: &PlaceError) -> Error {

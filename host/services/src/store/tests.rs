@@ -9,26 +9,30 @@ use tempfile::TempDir;
 
 use super::*;
 
-fn place(folder: &TempDir) -> PluginStore {
+fn new_plugin_store(folder: &TempDir) -> PluginStore {
     let stores = PluginStores::new(&UserFolders::under_root(folder.path()), Path::new("/w"));
     stores.open_store(&PluginName::from("moon"), StoreOwner::Person).unwrap()
 }
 
-fn values(folder: &TempDir) -> PathBuf {
+fn values_folder(folder: &TempDir) -> PathBuf {
     folder.path().join("data/plugin-data/moon/person/values")
 }
 
 #[test]
 fn stored_files_are_private_to_the_user() {
     let folder = tempfile::tempdir().unwrap();
-    place(&folder).set("k", b"1", &ValueCondition::Anything).unwrap();
+    new_plugin_store(&folder).set("k", b"1", &ValueCondition::Anything).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let own = folder.path().join("data/plugin-data/moon");
-    for path in [own.clone(), own.join("person"), values(&folder), place(&folder).folder().unwrap()]
-    {
+    for path in [
+        own.clone(),
+        own.join("person"),
+        values_folder(&folder),
+        new_plugin_store(&folder).folder().unwrap(),
+    ] {
         assert_eq!(mode(&path), 0o700, "{}", path.display());
     }
-    let files: Vec<_> = fs::read_dir(values(&folder)).unwrap().flatten().collect();
+    let files: Vec<_> = fs::read_dir(values_folder(&folder)).unwrap().flatten().collect();
     assert_eq!(files.len(), 1);
     assert_eq!(mode(&files[0].path()), 0o600);
 }
@@ -58,7 +62,7 @@ fn concurrent_writers_lose_nothing_and_never_read_partial_values() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..25 {
-                    let place = place(&folder);
+                    let place = new_plugin_store(&folder);
                     loop {
                         let has = place.get("k").unwrap();
                         let (expected, value) = match has {
@@ -78,17 +82,17 @@ fn concurrent_writers_lose_nothing_and_never_read_partial_values() {
             });
         }
     });
-    assert_eq!(place(&folder).get("k").unwrap().unwrap().bytes.len(), 100 * 1000);
+    assert_eq!(new_plugin_store(&folder).get("k").unwrap().unwrap().bytes.len(), 100 * 1000);
 }
 
 #[test]
 fn number_of_stored_values_is_limited_across_processes() {
     let folder = tempfile::tempdir().unwrap();
-    let place = place(&folder);
+    let place = new_plugin_store(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
     for number in 2..=KEYS_MAX {
         let key = number.to_string();
-        fs::write(place.file(&key), Frame::write(&key).unwrap()).unwrap();
+        fs::write(place.value_file(&key), Frame::write(&key).unwrap()).unwrap();
     }
     let error = place.set("more", b"1", &ValueCondition::Anything).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
@@ -101,11 +105,11 @@ fn number_of_stored_values_is_limited_across_processes() {
 #[test]
 fn damaged_value_is_reported_and_can_be_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let place = place(&folder);
+    let place = new_plugin_store(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
     place.set("other", b"2", &ValueCondition::Anything).unwrap();
-    let file = place.file("k");
-    let other = fs::read(place.file("other")).unwrap();
+    let file = place.value_file("k");
+    let other = fs::read(place.value_file("other")).unwrap();
     for damage in [&b""[..], b"\x05", b"\xff\xff\xff\xff", b"\x01\x00\x00\x007", &other] {
         fs::write(&file, damage).unwrap();
         let error = place.get("k").unwrap_err();
@@ -121,9 +125,9 @@ fn damaged_value_is_reported_and_can_be_overwritten() {
 #[test]
 fn unfinished_file_of_a_dead_process_is_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let place = place(&folder);
+    let place = new_plugin_store(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
-    let left = values(&folder).join("unfinished-abc");
+    let left = values_folder(&folder).join("unfinished-abc");
     fs::write(&left, vec![0; 1000]).unwrap();
     assert_eq!(place.list("").unwrap().len(), 1);
     place.set("k", b"2", &ValueCondition::Anything).unwrap();
@@ -133,16 +137,16 @@ fn unfinished_file_of_a_dead_process_is_removed() {
 #[test]
 fn value_file_writable_by_others_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let place = place(&folder);
+    let place = new_plugin_store(&folder);
     place.set("k", b"1", &ValueCondition::Anything).unwrap();
-    fs::set_permissions(place.file("k"), fs::Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(place.value_file("k"), fs::Permissions::from_mode(0o666)).unwrap();
     let error = place.get("k").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Io, "{error}");
 }
 
 #[test]
 fn without_a_home_nothing_is_kept() {
-    let stores = PluginStores::new(&UserFolders::none(), Path::new("/w"));
+    let stores = PluginStores::new(&UserFolders::without_home(), Path::new("/w"));
     let error = stores.open_store(&PluginName::from("moon"), StoreOwner::Person).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
 }

@@ -28,18 +28,18 @@ type FolderChangeStamp = (i64, i64);
 impl StoreUsage {
     /// Returns true if the store is so full that its values must be counted. The remembered size
     /// may miss writes of other processes within one tick of the file system's clock.
-    fn is_much(self) -> bool {
+    fn is_above_cache_limit(self) -> bool {
         self.keys > KEYS_MAX / 8 * 7 || self.bytes > BYTES_MAX / 8 * 7
     }
 }
 
 impl StoreUsageCache {
     /// Returns the use, if nothing was written since and plenty of space is left.
-    pub(super) fn recall(&self, folder: &Path) -> Option<StoreUsage> {
+    pub(super) fn recall_usage(&self, folder: &Path) -> Option<StoreUsage> {
         let stamp = folder_stamp(folder)?;
         let known = self.0.lock().get(folder).copied();
         let used = known.filter(|(seen, _)| *seen == stamp).map(|(_, used)| used);
-        used.filter(|used| !used.is_much())
+        used.filter(|used| !used.is_above_cache_limit())
     }
 
     /// Records the use after a write.

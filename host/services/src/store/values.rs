@@ -36,7 +36,7 @@ impl ValueCondition {
     }
 
     /// Returns an error if the current value does not match.
-    pub(super) fn check(&self, key: &str, has: Option<&str>) -> Result<(), Error> {
+    pub(super) fn check_value(&self, key: &str, has: Option<&str>) -> Result<(), Error> {
         let is_so = match self {
             Self::Anything => true,
             Self::Absent => has.is_none(),

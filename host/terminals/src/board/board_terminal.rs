@@ -93,12 +93,12 @@ impl ShownTerminal {
             }
             is_live
         });
-        self.tell_screen();
+        self.report_screen();
     }
 
     /// Takes the terminal down and reports its last screen as no longer alive.
-    pub(crate) fn end(&self) {
-        let newest = self.newest();
+    pub(crate) fn mark_ended(&self) {
+        let newest = self.newest_screen();
         let screen = TerminalScreen { is_alive: false, ..newest.screen.clone() };
         let last = ScreenContent { screen, ansi: newest.ansi.clone(), is_last: true };
         self.newest.send_replace(Arc::new(last));
@@ -108,7 +108,7 @@ impl ShownTerminal {
     }
 
     /// Returns the newest screen.
-    pub(crate) fn newest(&self) -> Arc<ScreenContent> {
+    pub(crate) fn newest_screen(&self) -> Arc<ScreenContent> {
         Arc::clone(&self.newest.borrow())
     }
 
@@ -139,7 +139,7 @@ impl ShownTerminal {
 
     /// Returns the terminal's entry in a list.
     pub(crate) fn list_entry(&self) -> JoinableTerminal {
-        let newest = self.newest();
+        let newest = self.newest_screen();
         let TerminalScreen { name, command, rows, columns, is_alive, .. } = &newest.screen;
         JoinableTerminal {
             session: self.session.to_string(),
@@ -157,7 +157,7 @@ impl ShownTerminal {
 
     /// Reports to the session that a user typed, and how much of it was shown, at once or together
     /// with further input.
-    pub(crate) fn tell_typed(self: &Arc<Self>, bytes: u64) {
+    pub(crate) fn report_typing(self: &Arc<Self>, bytes: u64) {
         let mut told = self.lock_event_state();
         told.typed = Some(told.typed.unwrap_or_default() + bytes);
         match next_event_time(told.typed_at, TYPED_EVERY) {
@@ -177,7 +177,7 @@ impl ShownTerminal {
     }
 
     /// Reports the screen to the session, at once or when the next event is due.
-    pub(crate) fn tell_screen(self: &Arc<Self>) {
+    pub(crate) fn report_screen(self: &Arc<Self>) {
         let mut told = self.lock_event_state();
         match next_event_time(told.screen_at, SCREEN_EVERY) {
             None => self.emit_screen(&mut told),
@@ -197,7 +197,7 @@ impl ShownTerminal {
 
     /// Emits under the lock, so that screens keep their order.
     fn emit_screen(&self, told: &mut TerminalEventState) {
-        let newest = self.newest();
+        let newest = self.newest_screen();
         if told.screen.as_ref().is_some_and(|screen| screen.screen == newest.screen) {
             return;
         }
@@ -213,7 +213,7 @@ impl ShownTerminal {
         told.typed_at = Some(Instant::now());
         if let Some(emitter) = &self.emitter {
             let (source, name) =
-                (self.plugin.source().to_owned(), self.newest().screen.name.clone());
+                (self.plugin.source().to_owned(), self.newest_screen().screen.name.clone());
             emitter.emit(Event::TerminalTyped { source, name, bytes });
         }
     }

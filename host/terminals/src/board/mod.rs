@@ -61,12 +61,17 @@ pub trait SessionTerminals: Send + Sync {
 
     /// Returns a token that is cancelled when this plugin's terminal has ended, or `None` if the
     /// plugin has no such terminal.
-    fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel>;
+    fn terminal_end(
+        &self,
+        session: &SessionId,
+        plugin: &PluginName,
+        terminal: u64,
+    ) -> Option<Cancel>;
 }
 
 /// The terminals that users may see.
 pub struct SharedTerminals {
-    state: Mutex<State>,
+    state: Mutex<SharedTerminalsState>,
     runtime: Handle,
     sessions: OnceLock<Arc<dyn SessionTerminals>>,
     /// Where users join, or `None` if joining is disabled.
@@ -89,7 +94,7 @@ enum JoinAvailability {
 }
 
 #[derive(Default)]
-struct State {
+struct SharedTerminalsState {
     audiences: HashMap<SessionId, SessionAudience>,
     shown: BTreeMap<(SessionId, u64), Arc<ShownTerminal>>,
     news: Vec<TerminalNewsReader>,
@@ -130,24 +135,24 @@ impl SharedTerminals {
     }
 
     /// Registers a session's event receiver and asker.
-    pub fn enter(&self, session: &SessionId, audience: SessionAudience) {
-        self.lock().audiences.insert(session.clone(), audience);
+    pub fn add_session(&self, session: &SessionId, audience: SessionAudience) {
+        self.lock_state().audiences.insert(session.clone(), audience);
     }
 
     /// Removes a session's terminals from the board.
     pub fn remove_session(&self, session: &SessionId) {
         let ended: Vec<_> = {
-            let mut state = self.lock();
+            let mut state = self.lock_state();
             state.audiences.remove(session);
             state.news.retain(|reader| reader.session != *session);
             state.shown.extract_if(.., |(owner, _), _| owner == session).collect()
         };
-        ended.iter().for_each(|(_, shown)| shown.end());
+        ended.iter().for_each(|(_, shown)| shown.mark_ended());
     }
 
     /// Returns a session's event receiver and asker.
     pub(crate) fn audience(&self, session: &SessionId) -> Option<SessionAudience> {
-        self.lock().audiences.get(session).cloned()
+        self.lock_state().audiences.get(session).cloned()
     }
 
     /// Shows a screen. `over` is cancelled once the terminal has ended. The screen is then only
@@ -155,7 +160,7 @@ impl SharedTerminals {
     ///
     /// # Errors
     /// `limit_reached` if there are too many.
-    pub(crate) fn show(
+    pub(crate) fn show_screen(
         self: &Arc<Self>,
         session: &SessionId,
         plugin: &PluginName,
@@ -164,7 +169,7 @@ impl SharedTerminals {
     ) -> Result<TerminalShowAnswer, Error> {
         let key = (session.clone(), screen.terminal);
         let (is_alive, number) = (screen.is_alive, screen.terminal);
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         let emitter = state.audiences.get(session).map(|audience| audience.emitter.clone());
         if over.is_cancelled() && !state.shown.contains_key(&key) {
             drop(state);
@@ -191,20 +196,20 @@ impl SharedTerminals {
                 let new = ShownTerminal::new(place, picture, over, emitter, runtime);
                 state.shown.insert(key, Arc::clone(&new));
                 drop(state);
-                new.tell_screen();
+                new.report_screen();
                 new
             }
         };
         if !is_alive {
             shown.over.cancel();
         }
-        self.open_door();
+        self.start_server();
         Ok(TerminalShowAnswer { watchers: shown.watchers() })
     }
 
     /// Names a session's terminals with their commands.
-    pub fn names_of(&self, session: &SessionId) -> Vec<String> {
-        let state = self.lock();
+    pub fn terminal_names(&self, session: &SessionId) -> Vec<String> {
+        let state = self.lock_state();
         let shown = state.shown.iter().filter(|((owner, _), _)| owner == session);
         let listed = shown.map(|(_, shown)| shown.list_entry());
         let alive = listed.filter(|it| it.is_alive);
@@ -213,9 +218,9 @@ impl SharedTerminals {
 
     /// Removes an ended terminal.
     pub fn remove_terminal(&self, session: &SessionId, number: u64) {
-        let ended = self.lock().shown.remove(&(session.clone(), number));
+        let ended = self.lock_state().shown.remove(&(session.clone(), number));
         if let Some(shown) = ended {
-            shown.end();
+            shown.mark_ended();
         }
     }
 
@@ -230,7 +235,7 @@ impl SharedTerminals {
         plugin: &PluginName,
     ) -> Result<TerminalNewsStream, Error> {
         let news = Arc::new(UnreportedTerminalNews::default());
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.news.retain(|reader| reader.news.strong_count() > 0);
         let own = state.news.iter().filter(|it| it.session == *session && it.plugin == *plugin);
         if own.count() >= NEWS_MAX {
@@ -248,13 +253,17 @@ impl SharedTerminals {
     }
 
     /// Lists the terminals.
-    pub(crate) fn list(&self) -> Vec<JoinableTerminal> {
-        self.lock().shown.values().map(|shown| shown.list_entry()).collect()
+    pub(crate) fn list_terminals(&self) -> Vec<JoinableTerminal> {
+        self.lock_state().shown.values().map(|shown| shown.list_entry()).collect()
     }
 
     /// Finds a shown terminal.
-    pub(crate) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<ShownTerminal>> {
-        self.lock().shown.get(&(session.clone(), number)).cloned()
+    pub(crate) fn find_terminal(
+        &self,
+        session: &SessionId,
+        number: u64,
+    ) -> Option<Arc<ShownTerminal>> {
+        self.lock_state().shown.get(&(session.clone(), number)).cloned()
     }
 
     /// Lets a user look at a terminal, and type there if `types` is set.
@@ -289,18 +298,18 @@ impl SharedTerminals {
         let length = bytes.len();
         // The plugin learns of the input before the program can react, because the reaction may be
         // visible before the number of accepted bytes is known.
-        for news in self.readers(shown) {
+        for news in self.news_readers(shown) {
             news.add_input(shown.number, 0);
         }
         let taken = sessions.write(&shown.session, shown.number, bytes, longest).await?;
         if taken > 0 {
             let told = if is_shown { taken as u64 } else { 0 };
-            shown.tell_typed(told);
-            for news in self.readers(shown) {
+            shown.report_typing(told);
+            for news in self.news_readers(shown) {
                 news.add_input(shown.number, told);
             }
         }
-        if taken < length { Err(not_read()) } else { Ok(()) }
+        if taken < length { Err(unread_input_error()) } else { Ok(()) }
     }
 
     /// Types into a terminal without reporting it.
@@ -315,7 +324,7 @@ impl SharedTerminals {
     ) -> Result<(), Error> {
         let length = bytes.len();
         let taken = self.sessions()?.write(session, number, bytes, TYPE_MAX).await?;
-        if taken < length { Err(not_read()) } else { Ok(()) }
+        if taken < length { Err(unread_input_error()) } else { Ok(()) }
     }
 
     /// Returns the provider of the terminals.
@@ -326,20 +335,20 @@ impl SharedTerminals {
 
     /// Returns true if users can join.
     pub(crate) fn is_joinable(&self) -> bool {
-        matches!(&*self.server(), JoinAvailability::On(_))
+        matches!(&*self.lock_server(), JoinAvailability::On(_))
     }
 
     /// Stops accepting users and tells the connected ones that it is over.
     pub async fn close(&self) {
-        let before = std::mem::replace(&mut *self.server(), JoinAvailability::Off);
+        let before = std::mem::replace(&mut *self.lock_server(), JoinAvailability::Off);
         if let JoinAvailability::On(server) = before {
             server.close().await;
         }
     }
 
     /// Begins to listen, with the first terminal.
-    fn open_door(self: &Arc<Self>) {
-        let mut server = self.server();
+    fn start_server(self: &Arc<Self>) {
+        let mut server = self.lock_server();
         let (Some(door), JoinAvailability::NotYet) = (&self.door, &*server) else { return };
         *server = match TerminalServer::start(door, Arc::downgrade(self), &self.runtime) {
             Ok(server) => JoinAvailability::On(server),
@@ -350,30 +359,30 @@ impl SharedTerminals {
         };
     }
 
-    fn readers(&self, shown: &ShownTerminal) -> Vec<Arc<UnreportedTerminalNews>> {
-        let state = self.lock();
+    fn news_readers(&self, shown: &ShownTerminal) -> Vec<Arc<UnreportedTerminalNews>> {
+        let state = self.lock_state();
         let own =
             |it: &&TerminalNewsReader| it.session == shown.session && it.plugin == shown.plugin;
         state.news.iter().filter(own).filter_map(|reader| reader.news.upgrade()).collect()
     }
 
-    fn server(&self) -> MutexGuard<'_, JoinAvailability> {
+    fn lock_server(&self) -> MutexGuard<'_, JoinAvailability> {
         self.server.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SharedTerminalsState> {
         self.state.lock()
     }
 }
 
-fn not_read() -> Error {
+fn unread_input_error() -> Error {
     Error::new(ErrorKind::Unavailable, "the program does not read its input")
         .with_hint("Ctrl-C interrupts it and discards its unread input")
 }
 
 impl TerminalViewer {
     fn report_watchers(&self, watchers: u32) {
-        for news in self.board.readers(&self.shown) {
+        for news in self.board.news_readers(&self.shown) {
             news.set_watchers(self.shown.number, watchers);
         }
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use jaato_config::trust::is_of_a_session;
+use jaato_config::trust::is_session_process;
 use jaato_types::SessionId;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -131,7 +131,7 @@ async fn accept_clients(
             sleep(AFTER_TROUBLE).await;
             continue;
         };
-        if !is_the_users(&stream) {
+        if !is_own_user(&stream) {
             // Send nothing, so that the peer only finds a closed socket.
             continue;
         }
@@ -155,10 +155,10 @@ async fn accept_clients(
 }
 
 /// Returns true if the peer is the same user and not a program of a session.
-fn is_the_users(stream: &UnixStream) -> bool {
+fn is_own_user(stream: &UnixStream) -> bool {
     let Ok(peer) = stream.peer_cred() else { return false };
     let is_of_session =
-        peer.pid().and_then(|pid| u32::try_from(pid).ok()).is_some_and(is_of_a_session);
+        peer.pid().and_then(|pid| u32::try_from(pid).ok()).is_some_and(is_session_process);
     peer.uid() == own_user() && !is_of_session
 }
 
@@ -179,13 +179,13 @@ async fn serve_client(
     match first? {
         None => Ok(()),
         Some(JoinRequest::List) => {
-            let reply = JoinReply::Terminals { terminals: board.list() };
+            let reply = JoinReply::Terminals { terminals: board.list_terminals() };
             // A client that is gone needs no list.
             let _ = timeout(TAKES_NOTHING_MAX, line::write_line(to, &reply)).await;
             Ok(())
         }
         Some(JoinRequest::Attach { session, terminal, types }) => {
-            let found = board.find(&SessionId::from(session.as_str()), terminal);
+            let found = board.find_terminal(&SessionId::from(session.as_str()), terminal);
             let Some(shown) = found else {
                 return Err(format!("session `{session}` does not show terminal {terminal}"));
             };
@@ -207,7 +207,7 @@ async fn show_to_client(
     let (typed, to_type) = mpsc::channel(TYPED_WAITING_MAX);
     let (say, said) = mpsc::channel(TYPED_WAITING_MAX);
     let mut hear_and_type = pin!(async {
-        let mut handing_over = pin!(hand_over(board, look, to_type, say.clone()).fuse());
+        let mut handing_over = pin!(forward_input(board, look, to_type, say.clone()).fuse());
         let heard = tokio::select! {
             heard = receive_input(lines, typed, say, types) => heard,
             () = &mut handing_over => Ok(()),
@@ -259,7 +259,7 @@ async fn receive_input(
 }
 
 /// Types the received input in order, until the client sends no more.
-async fn hand_over(
+async fn forward_input(
     board: &Arc<SharedTerminals>,
     look: &TerminalViewer,
     mut to_type: mpsc::Receiver<Vec<u8>>,

@@ -39,14 +39,14 @@ impl UnreportedTerminalNews {
     }
 
     fn change_items<T>(&self, change: impl FnOnce(&mut TerminalNewsItems) -> T) {
-        let mut untold = self.lock();
+        let mut untold = self.lock_items();
         change(&mut untold);
         if let Some(waker) = untold.waker.take() {
             waker.wake();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TerminalNewsItems> {
+    fn lock_items(&self) -> MutexGuard<'_, TerminalNewsItems> {
         self.0.lock()
     }
 }
@@ -65,7 +65,7 @@ impl Stream for TerminalNewsStream {
     type Item = Result<Vec<u8>, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let mut untold = self.0.lock();
+        let mut untold = self.0.lock_items();
         let Some(news) = untold.next() else {
             untold.waker = Some(cx.waker().clone());
             return Poll::Pending;

@@ -89,7 +89,7 @@ impl JoinedTerminal {
 
 pub(crate) async fn find_in(door: &SocketFolders) -> TerminalSearchResult {
     let mut found = TerminalSearchResult::default();
-    for socket in door.existing().into_iter().flat_map(list_sockets).take(HOSTS_MAX) {
+    for socket in door.existing_folders().into_iter().flat_map(list_sockets).take(HOSTS_MAX) {
         match list_terminals(&socket).await {
             Ok(terminals) => found.terminals.extend(
                 terminals

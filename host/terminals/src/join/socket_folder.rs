@@ -29,7 +29,7 @@ pub struct SocketFolders {
 impl SocketFolders {
     /// Creates the list from the user's folders.
     pub fn from_folders(folders: &UserFolders) -> Self {
-        Self::in_places(folders.runtime(), &std::env::temp_dir())
+        Self::in_places(folders.runtime_folder(), &std::env::temp_dir())
     }
 
     pub(crate) fn in_places(runtime: Option<&Path>, temporary: &Path) -> Self {
@@ -54,8 +54,12 @@ impl SocketFolders {
     }
 
     /// Lists the existing folders that may be used.
-    pub(crate) fn existing(&self) -> Vec<&Path> {
-        self.folders.iter().map(PathBuf::as_path).filter(|folder| check(folder).is_ok()).collect()
+    pub(crate) fn existing_folders(&self) -> Vec<&Path> {
+        self.folders
+            .iter()
+            .map(PathBuf::as_path)
+            .filter(|folder| check_private_folder(folder).is_ok())
+            .collect()
     }
 }
 
@@ -73,13 +77,13 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().len() + 1 + SOCKET_NAME_MAX > SOCKET_PATH_MAX {
         return Err(io::Error::other("its name is too long for a socket"));
     }
-    jaato_places::make_one(folder)?;
-    check(folder)
+    jaato_places::make_single_folder(folder)?;
+    check_private_folder(folder)
 }
 
 /// Checks that a folder is private to the user and that no one can replace it. Follows no link to
 /// it, because among temporary files another user may have created the link.
-fn check(folder: &Path) -> io::Result<()> {
+fn check_private_folder(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
         return Err(io::Error::other("it is not a folder"));
@@ -102,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn mode(path: &Path, mode: u32) {
+    fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     }
 
@@ -111,10 +115,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join("jaato");
         let door = SocketFolders::in_places(Some(&runtime), root.path());
-        assert_eq!(door.existing(), Vec::<&Path>::new());
+        assert_eq!(door.existing_folders(), Vec::<&Path>::new());
         assert_eq!(door.open_or_create().unwrap(), runtime);
         assert_eq!(runtime.metadata().unwrap().mode() & 0o7777, 0o700);
-        assert_eq!(door.existing(), [runtime.as_path()]);
+        assert_eq!(door.existing_folders(), [runtime.as_path()]);
     }
 
     #[test]
@@ -124,11 +128,11 @@ mod tests {
         let own = root.path().join(format!("jaato-{}", own_user()));
         let door = SocketFolders::in_places(Some(&runtime), root.path());
         fs::create_dir(&runtime).unwrap();
-        mode(&runtime, 0o750);
+        set_mode(&runtime, 0o750);
         assert_eq!(door.open_or_create().unwrap(), own);
-        assert_eq!(door.existing(), [own.as_path()]);
+        assert_eq!(door.existing_folders(), [own.as_path()]);
         assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
-        mode(&own, 0o701);
+        set_mode(&own, 0o701);
         let error = door.open_or_create().unwrap_err().to_string();
         assert!(error.contains("mode 750") && error.contains("mode 701"), "{error}");
     }
@@ -138,12 +142,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
-        mode(&elsewhere, 0o700);
+        set_mode(&elsewhere, 0o700);
         let own = root.path().join(format!("jaato-{}", own_user()));
         symlink(&elsewhere, &own).unwrap();
         let door = SocketFolders::in_places(None, root.path());
         assert!(door.open_or_create().unwrap_err().to_string().contains("it is not a folder"));
-        assert_eq!(door.existing(), Vec::<&Path>::new());
+        assert_eq!(door.existing_folders(), Vec::<&Path>::new());
         fs::remove_file(&own).unwrap();
         fs::write(&own, "").unwrap();
         assert!(door.open_or_create().unwrap_err().to_string().contains("it is not a folder"));
@@ -154,7 +158,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let open = root.path().join("open");
         fs::create_dir(&open).unwrap();
-        mode(&open, 0o777);
+        set_mode(&open, 0o777);
         let door = SocketFolders::in_places(None, &open);
         assert!(
             door.open_or_create()
@@ -162,7 +166,7 @@ mod tests {
                 .to_string()
                 .contains("/open` is not used: users other")
         );
-        mode(&open, 0o1777);
+        set_mode(&open, 0o1777);
         assert!(door.open_or_create().is_ok());
     }
 
@@ -183,7 +187,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let own = root.path().join("jaato-0");
         fs::create_dir(&own).unwrap();
-        mode(&own, 0o700);
+        set_mode(&own, 0o700);
         std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
         let door = SocketFolders::in_places(None, root.path());
         assert!(door.open_or_create().unwrap_err().to_string().contains("it belongs to user 4711"));

@@ -51,13 +51,13 @@ impl TerminalServices {
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<EngineServiceAnswer, Error>> {
         match operation {
-            ASK => Box::pin(async move { self.ask(&request).await }),
-            WATCH => Box::pin(std::future::ready(self.watch())),
-            _ => Box::pin(std::future::ready(self.show(&request))),
+            ASK => Box::pin(async move { self.ask_secret(&request).await }),
+            WATCH => Box::pin(std::future::ready(self.watch_user_actions())),
+            _ => Box::pin(std::future::ready(self.show_terminal(&request))),
         }
     }
 
-    fn show(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
+    fn show_terminal(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let parsed = Frame::parse(request).map_err(bad_request)?;
         let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
         let ansi = std::str::from_utf8(parsed.bytes).map_err(|error| {
@@ -66,17 +66,21 @@ impl TerminalServices {
         check_screen(&screen, ansi)?;
         screen.command = truncate_chars(&screen.command, TEXT_MAX);
         let over = self.own_terminal(screen.terminal)?;
-        let shown =
-            self.board.show(&self.session, &self.plugin, &over, (screen, ansi.to_owned()))?;
+        let shown = self.board.show_screen(
+            &self.session,
+            &self.plugin,
+            &over,
+            (screen, ansi.to_owned()),
+        )?;
         encode_answer(&shown)
     }
 
-    fn watch(&self) -> Result<EngineServiceAnswer, Error> {
+    fn watch_user_actions(&self) -> Result<EngineServiceAnswer, Error> {
         let news = self.board.open_user_actions(&self.session, &self.plugin)?;
         Ok(EngineServiceAnswer::Stream(Box::new(FrameStream(news))))
     }
 
-    async fn ask(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
+    async fn ask_secret(&self, request: &[u8]) -> Result<EngineServiceAnswer, Error> {
         let ask: TerminalAsk = Frame::read(request).map_err(bad_request)?;
         check_name(&ask.name)?;
         let asked = TerminalQuestion {
@@ -96,7 +100,7 @@ impl TerminalServices {
     /// Checks that the plugin has this terminal. Returns a token that is cancelled when it has
     /// ended.
     fn own_terminal(&self, number: u64) -> Result<Cancel, Error> {
-        self.board.sessions()?.over(&self.session, &self.plugin, number).ok_or_else(|| {
+        self.board.sessions()?.terminal_end(&self.session, &self.plugin, number).ok_or_else(|| {
             let text = format!("plugin `{}` has no terminal {number}", self.plugin);
             Error::new(ErrorKind::NotFound, text)
                 .with_hint("a plugin can use only terminals that it started in this session")

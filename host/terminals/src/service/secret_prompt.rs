@@ -51,13 +51,13 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutco
     let Some(audience) = asked.board.audience(&asked.session) else {
         return Ok(asked.no_user_answer("no user follows this session"));
     };
-    let shown = asked.board.find(&asked.session, asked.ask.terminal);
+    let shown = asked.board.find_terminal(&asked.session, asked.ask.terminal);
     if shown.is_some_and(|shown| shown.has_typers()) {
         let reason = "a user has joined the terminal and can type there".to_owned();
         return Ok(TerminalAskOutcome::Nobody { reason });
     }
     // One question at a time, even from different plugins.
-    let _turn = asked.until_over(asked.board.asking.lock()).await?;
+    let _turn = asked.wait_until_over(asked.board.asking.lock()).await?;
     let before = asked.check_hidden().await?;
     let (source, name) = asked.source_and_name();
     let TerminalAsk { command, prompt, .. } = asked.ask.clone();
@@ -70,7 +70,7 @@ pub(crate) async fn ask_user(asked: TerminalQuestion) -> Result<TerminalAskOutco
         command: &asked.ask.command,
         prompt: &asked.ask.prompt,
     };
-    let mut secret = match asked.until_over(audience.asker.secret(question)).await? {
+    let mut secret = match asked.wait_until_over(audience.asker.ask_secret(question)).await? {
         SecretAnswer::Typed(secret) => secret,
         SecretAnswer::Declined => {
             ending.outcome = SecretOutcome::Declined;
@@ -112,7 +112,7 @@ fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
 }
 
 /// Returns why input may be visible, or `None` if it certainly is not.
-fn shown_how(state: &TerminalState) -> Option<&'static str> {
+fn visible_input_reason(state: &TerminalState) -> Option<&'static str> {
     match (state.reads_lines, state.echoes) {
         (Some(true), Some(false)) => None,
         (_, Some(true)) => Some("the terminal shows typed text, so jaato types no secret there"),
@@ -146,8 +146,8 @@ impl TerminalQuestion {
     /// Checks that the terminal hides input. An unknown state counts as visible.
     async fn check_hidden(&self) -> Result<TerminalState, Error> {
         let asked = self.board.sessions()?.state(&self.session, self.ask.terminal);
-        let state = self.until_over(asked).await??;
-        match shown_how(&state) {
+        let state = self.wait_until_over(asked).await??;
+        match visible_input_reason(&state) {
             None => Ok(state),
             Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(
                 "nothing was sent: ask for the secret while the program waits for hidden input, or let the user \
@@ -157,7 +157,7 @@ impl TerminalQuestion {
     }
 
     /// Waits for a future as long as the terminal exists.
-    async fn until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+    async fn wait_until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
         tokio::select! {
             biased;
             () = self.over.cancelled() => Err(Error::new(ErrorKind::Io, "the terminal is closed")
@@ -177,7 +177,11 @@ mod tests {
         for (reads_lines, echoes) in known.iter().flat_map(|a| known.map(|b| (*a, b))) {
             let state = TerminalState { reads_lines, echoes, ..TerminalState::default() };
             let is_hidden = (reads_lines, echoes) == (Some(true), Some(false));
-            assert_eq!(shown_how(&state).is_none(), is_hidden, "{reads_lines:?} {echoes:?}");
+            assert_eq!(
+                visible_input_reason(&state).is_none(),
+                is_hidden,
+                "{reads_lines:?} {echoes:?}"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use jaato_plugin_engine::testing::{
 use jaato_types::Manifest;
 use tokio::runtime::{Builder, Runtime};
 
-use super::workers::{EndsWithItsSocket, Silent};
+use super::workers::{SilentObserver, SocketWorkerProcess};
 use super::*;
 
 /// How long a check may wait until the worker releases a call.
@@ -40,24 +40,25 @@ impl WorkerHost {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let bodies = BodyPlugin::default();
         let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
-        let executor = Executor::new(worker.handle().clone(), Arc::new(Silent));
+        let executor = Executor::new(worker.handle().clone(), Arc::new(SilentObserver));
         let plugin = StartedPlugin::from_factory(&executor, bodies.factory(), manifest.clone());
         worker.spawn(async move {
             let link = Arc::new(WorkerLink::new(theirs).unwrap());
             let writing = Arc::clone(&link);
-            tokio::spawn(async move { writing.write_waiting().await });
+            tokio::spawn(async move { writing.write_queued_bytes().await });
             handle_messages(link, plugin).await.unwrap();
         });
         let instance = host.block_on(async {
             let start = WorkerStart {
                 manifest,
                 socket: ours,
-                process: Arc::new(EndsWithItsSocket),
+                process: Arc::new(SocketWorkerProcess),
                 services: Arc::new(NoServices),
                 saved: None,
             };
-            let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
-            Instance::in_worker(&executor, start).await.unwrap()
+            let executor =
+                Executor::new(tokio::runtime::Handle::current(), Arc::new(SilentObserver));
+            Instance::start_in_worker(&executor, start).await.unwrap()
         });
         let (instance, runtime) = (Arc::new(instance), Arc::new(host));
         Self { bodies, instance, runtime, _worker: worker }
@@ -80,7 +81,7 @@ impl CallUnderTest for WorkerCall {
         assert!(answer.is_err(), "a cancelled call has no answer");
         // The host has its answer immediately. The worker releases the call a moment later.
         let start = std::time::Instant::now();
-        while self.instance.in_flight() > 0 {
+        while self.instance.calls_in_flight() > 0 {
             assert!(start.elapsed() < PATIENCE, "the worker holds on to the call");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -21,14 +21,14 @@ use super::*;
 #[path = "../../../loader/tests/support/blobs.rs"]
 mod blobs;
 
-use super::workers::{EndsWithItsSocket, Silent};
-use blobs::Blobs;
+use super::workers::{SilentObserver, SocketWorkerProcess};
+use blobs::FakeBlobs;
 
 /// Longer than any of these tests takes, so that a test that would hang fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Builds fixtures and returns their folder.
-fn build(packages: &[String]) -> PathBuf {
+fn build_fixtures(packages: &[String]) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/Cargo.toml");
     // This program is in the target folder, in `PROFILE/deps`.
     let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
@@ -47,36 +47,36 @@ fn build(packages: &[String]) -> PathBuf {
     target.join("debug")
 }
 
-fn library(folder: &Path, krate: &str) -> PathBuf {
+fn library_path(folder: &Path, krate: &str) -> PathBuf {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     folder.join(format!("{prefix}{krate}{suffix}"))
 }
 
-fn fixture(name: &str) -> PathBuf {
+fn fixture_path(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let packages =
         ["many", "older", "paints", "probe", "recalls"].map(|it| format!("fixture-{it}"));
-    library(FOLDER.get_or_init(|| build(&packages)), &format!("fixture_{name}"))
+    library_path(FOLDER.get_or_init(|| build_fixtures(&packages)), &format!("fixture_{name}"))
 }
 
 /// The runtime of a worker, which lives as long as this value.
-struct Worker(Runtime);
+struct WorkerFixture(Runtime);
 
-impl Worker {
+impl WorkerFixture {
     fn new() -> Self {
         Self(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap())
     }
 
     async fn instance(&self, name: &str, saved: Option<Vec<u8>>) -> Instance {
-        let file = fixture(name);
+        let file = fixture_path(name);
         let manifest = jaato_loader::read_manifest(&file).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        self.0.spawn(async move { serve(theirs, &file).await });
-        let process = Arc::new(EndsWithItsSocket);
+        self.0.spawn(async move { serve_socket(theirs, &file).await });
+        let process = Arc::new(SocketWorkerProcess);
         let services = Arc::new(NoServices);
         let start = WorkerStart { manifest, socket: ours, process, services, saved };
-        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
-        guarded(Instance::in_worker(&executor, start)).await.unwrap()
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(SilentObserver));
+        with_timeout(Instance::start_in_worker(&executor, start)).await.unwrap()
     }
 
     /// Ends the runtime, because a runtime must not be dropped inside another one.
@@ -85,34 +85,34 @@ impl Worker {
     }
 }
 
-async fn guarded<T>(future: impl Future<Output = T>) -> T {
+async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("hangs")
 }
 
-async fn ended(mut call: RunningCall) -> (Vec<Delta>, Vec<u8>) {
+async fn wait_for_answer(mut call: RunningCall) -> (Vec<Delta>, Vec<u8>) {
     let mut emitted = Vec::new();
-    while let Some(emission) = guarded(call.next_emission()).await {
+    while let Some(emission) = with_timeout(call.next_emission()).await {
         emitted.push(Frame::read(&emission).unwrap());
     }
-    (emitted, guarded(call.answer()).await.unwrap())
+    (emitted, with_timeout(call.answer()).await.unwrap())
 }
 
 #[tokio::test]
 async fn plugin_with_a_hundred_tools_and_long_output_works_in_a_worker() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let instance = worker.instance("many", None).await;
     for number in 0..99 {
         let arguments = Frame::write(&json!({ "text": "moon" })).unwrap();
         let name = format!("say{number:02}");
         let call = instance.call_tool(&name, arguments, Arc::new(NoServices)).unwrap();
-        let answer: Value = Frame::read(&ended(call).await.1).unwrap();
+        let answer: Value = Frame::read(&wait_for_answer(call).await.1).unwrap();
         let expected =
             json!({ "name": format!("Say{number:02}"), "text": "moon", "calls": number + 1 });
         assert_eq!(answer, expected);
     }
     let arguments = Frame::write(&json!({ "lines": 20_000 })).unwrap();
     let call = instance.call_tool("stream_lines", arguments, Arc::new(NoServices)).unwrap();
-    let (lines, answer) = ended(call).await;
+    let (lines, answer) = wait_for_answer(call).await;
     let last = "line 19999 of a hundred tools' output\n".to_owned();
     assert_eq!((lines.len(), lines.last()), (20_000, Some(&Delta::output(last))));
     assert_eq!(Frame::read::<Value>(&answer).unwrap()["shown"], 20_000);
@@ -121,7 +121,7 @@ async fn plugin_with_a_hundred_tools_and_long_output_works_in_a_worker() {
 
 #[tokio::test]
 async fn gc_state_is_restored_in_the_next_worker() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let plan = async |instance: &Instance, prompts: [&str; 2]| {
         let turn = |name: &str| [Said::user(name), Said::model(vec![Part::text("yes")])];
         let messages: Vec<Said> = prompts.into_iter().flat_map(turn).collect();
@@ -129,12 +129,13 @@ async fn gc_state_is_restored_in_the_next_worker() {
             "v": 1, "reason": "manual", "messages": messages, "context_limit": 9, "total_tokens": 9,
         });
         let frame = Frame::write(&request).unwrap();
-        let answer = ended(instance.plan(frame, Arc::new(NoServices)).unwrap()).await.1;
+        let answer =
+            wait_for_answer(instance.begin_plan(frame, Arc::new(NoServices)).unwrap()).await.1;
         Frame::read::<GcPlan>(&answer).unwrap().summary.unwrap().text()
     };
     let first = worker.instance("recalls", None).await;
     assert_eq!(plan(&first, ["sun", "moon"]).await, "[1 earlier prompts, dropped in 1 steps: sun]");
-    let saved = guarded(first.save()).await.unwrap();
+    let saved = with_timeout(first.save()).await.unwrap();
     // Dropped without closing, so the worker dies.
     drop(first);
     let second = worker.instance("recalls", saved).await;
@@ -145,17 +146,17 @@ async fn gc_state_is_restored_in_the_next_worker() {
 
 #[tokio::test]
 async fn images_are_sent_as_bytes_and_read_back_in_pieces() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let instance = worker.instance("paints", None).await;
-    let blobs = Blobs::default();
+    let blobs = FakeBlobs::default();
     let prompt = Said::user("paint");
     let mut history = vec![prompt.clone()];
     let mut said = Vec::new();
     for _ in 0..2 {
         let request = json!({ "v": 1, "model": "canvas", "messages": history });
         let frame = Frame::write(&request).unwrap();
-        let call = instance.complete(frame, Arc::new(blobs.clone())).unwrap();
-        let (emitted, answer) = ended(call).await;
+        let call = instance.begin_completion(frame, Arc::new(blobs.clone())).unwrap();
+        let (emitted, answer) = wait_for_answer(call).await;
         assert!(matches!(emitted[0], Delta::Thought { .. }));
         let answer = Said::model(Frame::read::<Completion>(&answer).unwrap().parts);
         said.push(answer.text());
@@ -168,13 +169,13 @@ async fn images_are_sent_as_bytes_and_read_back_in_pieces() {
 
 #[tokio::test]
 async fn plugin_built_with_an_older_sdk_runs_in_a_worker() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let instance = worker.instance("older", None).await;
     let facets = instance.facets();
     assert!([Facet::Tool, Facet::Gc, Facet::Complete].iter().all(|facet| facets.has(*facet)));
     let request = Frame::write(&json!({ "v": 2, "model": "one", "messages": [], "new": 1 }));
-    let call = instance.complete(request.unwrap(), Arc::new(NoServices)).unwrap();
-    let (emitted, answer) = ended(call).await;
+    let call = instance.begin_completion(request.unwrap(), Arc::new(NoServices)).unwrap();
+    let (emitted, answer) = wait_for_answer(call).await;
     assert_eq!(emitted, [Delta::text("0 messages")]);
     let parts = Frame::read::<Completion>(&answer).unwrap().parts;
     assert_eq!(parts, [Part::text("0 messages")]);
@@ -185,12 +186,17 @@ async fn plugin_built_with_an_older_sdk_runs_in_a_worker() {
 async fn worker_with_another_protocol_version_is_refused() {
     let manifest = br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
-    for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[1]), (Flag::Frame, &[2, 2])] {
+    for (flag, version) in [
+        (LinkMessageFlag::Nothing, &[][..]),
+        (LinkMessageFlag::Frame, &[1]),
+        (LinkMessageFlag::Frame, &[2, 2]),
+    ] {
         let (ours, mut other) = UnixStream::pair().unwrap();
         other.set_nonblocking(true).unwrap();
-        let header = LinkMessageHeader { kind: Kind::Ready, flag, id: 0, length: version.len() };
-        other.write_all(&[&header.write(), version].concat()).unwrap();
-        let (process, services) = (Arc::new(EndsWithItsSocket), Arc::new(NoServices));
+        let header =
+            LinkMessageHeader { kind: LinkMessageKind::Ready, flag, id: 0, length: version.len() };
+        other.write_all(&[&header.encode(), version].concat()).unwrap();
+        let (process, services) = (Arc::new(SocketWorkerProcess), Arc::new(NoServices));
         let start = WorkerStart {
             manifest: manifest.clone(),
             socket: ours,
@@ -198,8 +204,8 @@ async fn worker_with_another_protocol_version_is_refused() {
             services,
             saved: None,
         };
-        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
-        let error = guarded(Instance::in_worker(&executor, start)).await.err().unwrap();
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(SilentObserver));
+        let error = with_timeout(Instance::start_in_worker(&executor, start)).await.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Unavailable);
         assert!(error.message.ends_with("jaato was replaced while it runs"), "{error}");
         let asked = other.read(&mut [0]).map_err(|error| error.kind());
@@ -209,7 +215,7 @@ async fn worker_with_another_protocol_version_is_refused() {
 
 #[tokio::test]
 async fn calls_of_a_disabled_plugin_in_a_worker_fail_with_plugin_disabled() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let instance = worker.instance("probe", None).await;
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
@@ -217,12 +223,12 @@ async fn calls_of_a_disabled_plugin_in_a_worker_fail_with_plugin_disabled() {
     for _ in 0..STRIKES_MAX {
         let arguments = Frame::write(&json!({ "how": "sleep", "until": until })).unwrap();
         let mut call = instance.call_tool("block", arguments, Arc::new(NoServices)).unwrap();
-        assert!(guarded(call.next_emission()).await.is_some());
+        assert!(with_timeout(call.next_emission()).await.is_some());
         blockers.push(call);
     }
     for mut blocker in blockers {
-        assert_eq!(guarded(blocker.next_emission()).await, None);
-        let error = guarded(blocker.answer()).await.unwrap_err();
+        assert_eq!(with_timeout(blocker.next_emission()).await, None);
+        let error = with_timeout(blocker.answer()).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::PluginDisabled);
     }
     std::fs::write(&until, "").unwrap();
@@ -230,18 +236,18 @@ async fn calls_of_a_disabled_plugin_in_a_worker_fail_with_plugin_disabled() {
 }
 
 /// The host's end of a worker's socket, written and read manually.
-struct ByHand(UnixStream);
+struct RawWorkerLink(UnixStream);
 
-impl ByHand {
-    fn send(&mut self, kind: Kind, flag: Flag, id: u64, payload: &[u8]) {
-        let header = LinkMessageHeader { kind, flag, id, length: payload.len() }.write();
+impl RawWorkerLink {
+    fn send(&mut self, kind: LinkMessageKind, flag: LinkMessageFlag, id: u64, payload: &[u8]) {
+        let header = LinkMessageHeader { kind, flag, id, length: payload.len() }.encode();
         self.0.write_all(&[&header, payload].concat()).unwrap();
     }
 
     fn next(&mut self) -> (LinkMessageHeader, Vec<u8>) {
         let mut header = [0; wire::HEADER_BYTES];
         self.0.read_exact(&mut header).unwrap();
-        let header = LinkMessageHeader::read(&header).unwrap();
+        let header = LinkMessageHeader::decode(&header).unwrap();
         let mut payload = vec![0; header.length];
         self.0.read_exact(&mut payload).unwrap();
         (header, payload)
@@ -250,32 +256,37 @@ impl ByHand {
 
 #[test]
 fn worker_keeps_reading_while_polls_block() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
     ours.set_write_timeout(Some(PATIENCE)).unwrap();
-    let file = fixture("probe");
-    worker.0.spawn(async move { serve(theirs, &file).await });
-    let mut host = ByHand(ours);
-    assert_eq!(host.next().0.kind, Kind::Ready);
-    host.send(Kind::Create, Flag::Nothing, 1, b"");
-    assert_eq!(host.next().0.kind, Kind::Created);
+    let file = fixture_path("probe");
+    worker.0.spawn(async move { serve_socket(theirs, &file).await });
+    let mut host = RawWorkerLink(ours);
+    assert_eq!(host.next().0.kind, LinkMessageKind::Ready);
+    host.send(LinkMessageKind::Create, LinkMessageFlag::Nothing, 1, b"");
+    assert_eq!(host.next().0.kind, LinkMessageKind::Created);
     let folder = tempfile::tempdir().unwrap();
     let until = folder.path().join("until");
     for id in [2, 3] {
         let arguments = Frame::write(&json!({ "how": "sleep", "until": until })).unwrap();
         let head = wire::call_head(Facet::Tool, "block");
-        host.send(Kind::Call, Flag::Frame, id, &[head, arguments].concat());
-        while host.next().0.kind != Kind::Emit {}
+        host.send(LinkMessageKind::Call, LinkMessageFlag::Frame, id, &[head, arguments].concat());
+        while host.next().0.kind != LinkMessageKind::Emit {}
     }
     // More than the socket holds, so the write completes only if the worker reads.
-    let unknown =
-        LinkMessageHeader { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
+    let unknown = LinkMessageHeader {
+        kind: LinkMessageKind::Cancel,
+        flag: LinkMessageFlag::Nothing,
+        id: 4,
+        length: 0,
+    }
+    .encode();
     host.0.write_all(&unknown.repeat(256 * 1024)).unwrap();
     std::fs::write(&until, "").unwrap();
     let answers = std::iter::repeat_with(|| host.next().0);
     let mut answered: Vec<u64> = answers
-        .filter(|header| header.kind == Kind::Answer)
+        .filter(|header| header.kind == LinkMessageKind::Answer)
         .map(|header| header.id)
         .take(2)
         .collect();
@@ -286,47 +297,47 @@ fn worker_keeps_reading_while_polls_block() {
 
 #[test]
 fn unread_emissions_end_the_call_but_not_the_worker() {
-    let worker = Worker::new();
+    let worker = WorkerFixture::new();
     let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
-    let file = fixture("probe");
+    let file = fixture_path("probe");
     let (give, worker_of) = std::sync::mpsc::channel();
     worker.0.spawn(async move {
         let link = Arc::new(WorkerLink::new(theirs).unwrap());
-        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(SilentObserver));
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
-        tokio::spawn(async move { writing.write_waiting().await });
-        handle_messages(link, open(&executor, &file).await.unwrap()).await
+        tokio::spawn(async move { writing.write_queued_bytes().await });
+        handle_messages(link, open_plugin(&executor, &file).await.unwrap()).await
     });
-    let mut host = ByHand(ours);
-    assert_eq!(host.next().0.kind, Kind::Ready);
-    host.send(Kind::Create, Flag::Nothing, 1, b"");
-    assert_eq!(host.next().0.kind, Kind::Created);
+    let mut host = RawWorkerLink(ours);
+    assert_eq!(host.next().0.kind, LinkMessageKind::Ready);
+    host.send(LinkMessageKind::Create, LinkMessageFlag::Nothing, 1, b"");
+    assert_eq!(host.next().0.kind, LinkMessageKind::Created);
     let piece = 1024 * 1024;
     let arguments = Frame::write(&json!({ "pieces": 100, "bytes": piece })).unwrap();
     let head = wire::call_head(Facet::Tool, "emit");
-    host.send(Kind::Call, Flag::Frame, 1, &[head, arguments].concat());
+    host.send(LinkMessageKind::Call, LinkMessageFlag::Frame, 1, &[head, arguments].concat());
     let (link, executor) = worker_of.recv().unwrap();
     let begun = std::time::Instant::now();
     // Wait until the call has ended and only the instance's own context is left.
-    while link.waiting_bytes() == 0 || executor.live().contexts > 1 {
+    while link.queued_bytes() == 0 || executor.live_objects().contexts > 1 {
         assert!(begun.elapsed() < PATIENCE, "it does not end");
         std::thread::sleep(Duration::from_millis(1));
     }
     let mut emitted = 0;
     let answer = loop {
         match host.next() {
-            (LinkMessageHeader { kind: Kind::Emit, .. }, _) => emitted += 1,
+            (LinkMessageHeader { kind: LinkMessageKind::Emit, .. }, _) => emitted += 1,
             answer => break answer,
         }
     };
     // The socket itself holds some more.
     assert!((31..=34).contains(&emitted), "{emitted}");
-    assert_eq!((answer.0.kind, answer.0.flag), (Kind::Answer, Flag::Error));
+    assert_eq!((answer.0.kind, answer.0.flag), (LinkMessageKind::Answer, LinkMessageFlag::Error));
     let error: Error = Frame::read(&answer.1).unwrap();
     assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
-    host.send(Kind::Save, Flag::Nothing, 1, b"");
-    assert_eq!(host.next().0.kind, Kind::Saved);
+    host.send(LinkMessageKind::Save, LinkMessageFlag::Nothing, 1, b"");
+    assert_eq!(host.next().0.kind, LinkMessageKind::Saved);
     worker.end();
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use futures_util::future::BoxFuture;
 use jaato_instances::{
     AskingInstance, DeltaCallback, FacetRequest, InstanceLease, StateEffect, WeakLease,
-    wrong_answer,
+    invalid_answer_error,
 };
 use jaato_session::Cancel;
 use jaato_types::resources::{ResourceAction, ResourceRequest};
@@ -43,7 +43,7 @@ impl InstanceKeeper {
 }
 
 impl ResourceKeeper for InstanceKeeper {
-    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
+    fn request_action(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
         let (host, lease, session) = (self.host.upgrade(), self.lease(), self.session.clone());
         Box::pin(async move {
             let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
@@ -57,12 +57,12 @@ impl ResourceKeeper for InstanceKeeper {
             let (facet, request, cancel) =
                 (FacetRequest::Resource(effect), serialize_request(&request)?, Cancel::new());
             let plugin = lease.plugin().clone();
-            let asked = host.plugins.ask_held(lease, facet, &site, request, &quiet, &cancel);
-            Frame::read(&asked.await?).map_err(wrong_answer(plugin.as_str()))
+            let asked = host.plugins.ask_leased(lease, facet, &site, request, &quiet, &cancel);
+            Frame::read(&asked.await?).map_err(invalid_answer_error(plugin.as_str()))
         })
     }
 
-    fn ended(&self) -> Option<Error> {
+    fn end_error(&self) -> Option<Error> {
         self.lease().err()
     }
 }

@@ -43,10 +43,10 @@ const CREATE_MAX: Duration = Duration::from_secs(60);
 /// Keeps a resource.
 pub trait ResourceKeeper: Send + Sync {
     /// Sends a request to a resource.
-    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
+    fn request_action(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
 
     /// Returns why its resources no longer exist, if they are gone.
-    fn ended(&self) -> Option<Error>;
+    fn end_error(&self) -> Option<Error>;
 }
 
 /// A registered resource.
@@ -90,7 +90,7 @@ impl EnvironmentResources {
         let mut closed = ResourceCloseAnswer::default();
         loop {
             let old = {
-                let mut kept = self.lock();
+                let mut kept = self.lock_table();
                 kept.check_open(&entry.session)?;
                 match kept.position(&entry.facts.name) {
                     Some(at) => kept.entries.remove(at),
@@ -113,14 +113,14 @@ impl EnvironmentResources {
     /// Finds a resource, unless it was lost with its worker.
     pub fn get(&self, name: &str) -> Option<ResourceFacts> {
         self.find_entry(name)
-            .filter(|entry| entry.keeper.ended().is_none())
+            .filter(|entry| entry.keeper.end_error().is_none())
             .map(|entry| entry.facts)
     }
 
     /// Lists the living resources in the order of registration.
     pub fn list(&self) -> Vec<ResourceFacts> {
-        let entries = self.lock().entries.clone();
-        let living = entries.into_iter().filter(|entry| entry.keeper.ended().is_none());
+        let entries = self.lock_table().entries.clone();
+        let living = entries.into_iter().filter(|entry| entry.keeper.end_error().is_none());
         living.map(|entry| entry.facts).collect()
     }
 
@@ -132,20 +132,20 @@ impl EnvironmentResources {
         let Some(entry) = self.find_entry(&call.name) else {
             return Err(not_found_error(&call.name, "`resources.list` shows the existing ones"));
         };
-        if let Some(error) = entry.keeper.ended() {
+        if let Some(error) = entry.keeper.end_error() {
             return Err(entry.gone_error(&error));
         }
         let ResourceCall { operation, arguments, .. } = call;
         let mut request = entry.request_for(ResourceAction::Call);
         request.operation = operation;
         request.arguments = arguments;
-        entry.keeper.ask(request).await
+        entry.keeper.request_action(request).await
     }
 
     /// Closes and removes a resource.
     pub async fn remove(&self, name: &str) -> ResourceCloseAnswer {
         let old = {
-            let mut kept = self.lock();
+            let mut kept = self.lock_table();
             kept.position(name).map(|at| kept.entries.remove(at))
         };
         let Some(old) = old else { return ResourceCloseAnswer::default() };
@@ -172,7 +172,7 @@ impl EnvironmentResources {
         if let Some(facts) = self.get(name) {
             return Ok(facts);
         }
-        self.lock().check_open(session)?;
+        self.lock_table().check_open(session)?;
         let made = tokio::time::timeout(CREATE_MAX, make).await;
         let entry = made.unwrap_or_else(|_| {
             let seconds = CREATE_MAX.as_secs();
@@ -191,29 +191,29 @@ impl EnvironmentResources {
     /// Closes a session's resources, the last one first, and refuses further ones. Returns the
     /// errors.
     pub(super) async fn close_session_resources(&self, session: &SessionId) -> Vec<String> {
-        self.lock().closing.insert(session.clone());
-        self.close_where(|entry| entry.session == *session).await
+        self.lock_table().closing.insert(session.clone());
+        self.close_matching(|entry| entry.session == *session).await
     }
 
     /// Marks a closing session as ended.
     pub(super) fn mark_session_ended(&self, session: &SessionId) {
-        self.lock().closing.remove(session);
+        self.lock_table().closing.remove(session);
     }
 
     /// Closes all resources, the last one first. Returns the errors.
     pub(super) async fn close(&self) -> Vec<String> {
-        self.lock().is_closing = true;
-        let failed = self.close_where(|_| true).await;
+        self.lock_table().is_closing = true;
+        let failed = self.close_matching(|_| true).await;
         // Sessions may enter the environment again.
-        self.lock().is_closing = false;
+        self.lock_table().is_closing = false;
         failed
     }
 
-    async fn close_where(&self, is_meant: impl Fn(&ResourceEntry) -> bool) -> Vec<String> {
+    async fn close_matching(&self, is_meant: impl Fn(&ResourceEntry) -> bool) -> Vec<String> {
         let (begun, mut failed) = (Instant::now(), Vec::new());
         loop {
             let last = {
-                let mut kept = self.lock();
+                let mut kept = self.lock_table();
                 kept.entries.iter().rposition(&is_meant).map(|at| kept.entries.remove(at))
             };
             let Some(entry) = last else { return failed };
@@ -224,11 +224,11 @@ impl EnvironmentResources {
     }
 
     fn find_entry(&self, name: &str) -> Option<ResourceEntry> {
-        let kept = self.lock();
+        let kept = self.lock_table();
         kept.position(name).map(|at| kept.entries[at].clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, ResourceTable> {
+    fn lock_table(&self) -> MutexGuard<'_, ResourceTable> {
         self.kept.lock()
     }
 }
@@ -252,10 +252,10 @@ impl ResourceEntry {
     /// list.
     async fn close(&self, bound: Duration) -> Result<(), String> {
         let failed = |error: &Error| format!("{} was not closed: {error}", self.title());
-        if let Some(error) = self.keeper.ended() {
+        if let Some(error) = self.keeper.end_error() {
             return Err(self.gone_error(&error).message);
         }
-        let closing = self.keeper.ask(self.request_for(ResourceAction::Close));
+        let closing = self.keeper.request_action(self.request_for(ResourceAction::Close));
         let closing = tokio::spawn(async move { tokio::time::timeout(bound, closing).await });
         match closing.await {
             Ok(Ok(Ok(_))) => Ok(()),

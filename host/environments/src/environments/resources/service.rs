@@ -39,7 +39,7 @@ impl ResourceCaller {
     ///
     /// # Errors
     /// `invalid_arguments` if the request cannot be parsed, or the operation's error.
-    pub async fn answer(
+    pub async fn answer_operation(
         self,
         operation: &str,
         request: &[u8],
@@ -57,7 +57,7 @@ impl ResourceCaller {
             REMOVE => {
                 let closed =
                     self.resources.remove(&parse_request::<ResourceName>(request)?.name).await;
-                self.record(closed.problem.as_deref());
+                self.record_problem(closed.problem.as_deref());
                 encode_answer(&closed)
             }
             other => {
@@ -70,11 +70,12 @@ impl ResourceCaller {
     async fn set(&self, set: ResourceSet) -> Result<ResourceCloseAnswer, Error> {
         let plugin = &self.plugin;
         let registry = self.host.plugins.registry();
-        if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
+        if registry.plugin(plugin.as_str()).is_some_and(is_host_wide_plugin) {
             return Err(host_scope_error(plugin));
         }
-        let closed = self.resources.set(self.entry(plugin, set, Arc::clone(&self.asker))).await?;
-        self.record(closed.problem.as_deref());
+        let closed =
+            self.resources.set(self.new_entry(plugin, set, Arc::clone(&self.asker))).await?;
+        self.record_problem(closed.problem.as_deref());
         Ok(closed)
     }
 
@@ -82,13 +83,13 @@ impl ResourceCaller {
         if let Some(facts) = self.resources.get(name) {
             return Ok(facts);
         }
-        let plugin = self.factory_of(name)?;
+        let plugin = self.factory_plugin(name)?;
         self.resources.get_or_create(name, &self.session, self.create_resource(plugin, name)).await
     }
 
     /// Returns the plugin that creates the resource with this name, preferring the plugin that
     /// asks.
-    fn factory_of(&self, name: &str) -> Result<PluginName, Error> {
+    fn factory_plugin(&self, name: &str) -> Result<PluginName, Error> {
         let registry = self.host.plugins.registry();
         let makes = |entry: &&PluginEntry| {
             let described = entry.description().map_or(&[][..], |it| &it.resources);
@@ -99,7 +100,7 @@ impl ResourceCaller {
         // The sort is stable: among other plugins, the registry's order decides.
         found.sort_by_key(|entry| of(entry) != self.plugin);
         match found.first() {
-            Some(entry) if is_of_all_sessions(entry) => Err(host_scope_error(&of(entry))),
+            Some(entry) if is_host_wide_plugin(entry) => Err(host_scope_error(&of(entry))),
             Some(entry) => Ok(of(entry)),
             None => {
                 Err(not_found_error(name, "no active plugin creates a resource with this name"))
@@ -122,10 +123,15 @@ impl ResourceCaller {
         let answer = reached.ask(serialize_request(&request)?, &Cancel::new()).await?;
         let made: ResourceSet = parse_answer(plugin.as_str(), &answer)?;
         let asker = AskingInstance::from(std::sync::OnceLock::from(lease.downgrade()));
-        Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
+        Ok(self.new_entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
     }
 
-    fn entry(&self, plugin: &PluginName, set: ResourceSet, asker: AskingInstance) -> ResourceEntry {
+    fn new_entry(
+        &self,
+        plugin: &PluginName,
+        set: ResourceSet,
+        asker: AskingInstance,
+    ) -> ResourceEntry {
         let ResourceSet { name, number, kind, about } = set;
         let session = self.session.clone();
         let keeper = Arc::new(InstanceKeeper::new(&self.host, session.clone(), asker));
@@ -133,14 +139,14 @@ impl ResourceCaller {
         ResourceEntry { facts, number, session, keeper }
     }
 
-    fn record(&self, problem: Option<&str>) {
+    fn record_problem(&self, problem: Option<&str>) {
         if let Some(problem) = problem {
             self.host.plugins.log.write_line(1, "host", problem);
         }
     }
 }
 
-fn is_of_all_sessions(entry: &PluginEntry) -> bool {
+fn is_host_wide_plugin(entry: &PluginEntry) -> bool {
     entry.candidate.manifest.scope == InstanceScope::Host
 }
 

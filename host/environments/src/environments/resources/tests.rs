@@ -9,61 +9,63 @@ use serde_json::json;
 use super::*;
 
 /// The requests to a keeper, in order.
-type Asked = Arc<Mutex<Vec<String>>>;
+type AskedRequests = Arc<Mutex<Vec<String>>>;
 
 /// How a keeper answers.
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum KeeperBehaviour {
     Willing,
     Refuses,
     Panics,
     Hangs,
 }
 
-struct Fake {
-    asked: Asked,
-    manner: Manner,
+struct FakeKeeper {
+    asked: AskedRequests,
+    manner: KeeperBehaviour,
     is_dead: Arc<AtomicBool>,
 }
 
-impl ResourceKeeper for Fake {
-    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
+impl ResourceKeeper for FakeKeeper {
+    fn request_action(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
         let ResourceRequest { action, name, number, .. } = request;
         self.asked.lock().push(format!("{action:?} {name} {number}"));
         match self.manner {
-            Manner::Willing if action == ResourceAction::Close => Box::pin(ready(Ok(Value::Null))),
-            Manner::Willing => Box::pin(ready(Ok(json!({ "of": name })))),
-            Manner::Refuses => Box::pin(ready(Err(Error::failed("it is stuck")))),
-            Manner::Panics => Box::pin(async { panic!("it is broken") }),
-            Manner::Hangs => Box::pin(pending()),
+            KeeperBehaviour::Willing if action == ResourceAction::Close => {
+                Box::pin(ready(Ok(Value::Null)))
+            }
+            KeeperBehaviour::Willing => Box::pin(ready(Ok(json!({ "of": name })))),
+            KeeperBehaviour::Refuses => Box::pin(ready(Err(Error::failed("it is stuck")))),
+            KeeperBehaviour::Panics => Box::pin(async { panic!("it is broken") }),
+            KeeperBehaviour::Hangs => Box::pin(pending()),
         }
     }
 
-    fn ended(&self) -> Option<Error> {
+    fn end_error(&self) -> Option<Error> {
         self.is_dead.load(Relaxed).then(|| Error::new(ErrorKind::PluginCrashed, "it was killed"))
     }
 }
 
 #[derive(Default)]
-struct Rig {
+struct ResourcesFixture {
     resources: EnvironmentResources,
-    asked: Asked,
+    asked: AskedRequests,
     is_dead: Arc<AtomicBool>,
 }
 
-impl Rig {
-    fn entry(&self, name: &str, session: &str, manner: Manner) -> ResourceEntry {
+impl ResourcesFixture {
+    fn entry(&self, name: &str, session: &str, manner: KeeperBehaviour) -> ResourceEntry {
         let facts = ResourceFacts {
             name: name.to_owned(),
             plugin: "tool-moon".to_owned(),
             ..ResourceFacts::default()
         };
         let (asked, is_dead) = (Arc::clone(&self.asked), Arc::clone(&self.is_dead));
-        let keeper = Arc::new(Fake { asked, manner, is_dead });
+        let keeper = Arc::new(FakeKeeper { asked, manner, is_dead });
         ResourceEntry { facts, number: 1, session: SessionId::from(session), keeper }
     }
 
-    async fn set(&self, name: &str, session: &str, manner: Manner) -> ResourceCloseAnswer {
+    async fn set(&self, name: &str, session: &str, manner: KeeperBehaviour) -> ResourceCloseAnswer {
         self.resources.set(self.entry(name, session, manner)).await.unwrap()
     }
 
@@ -76,19 +78,19 @@ impl Rig {
     }
 }
 
-fn session() -> SessionId {
+fn test_session() -> SessionId {
     SessionId::from("one")
 }
 
 #[tokio::test(start_paused = true)]
 async fn resources_close_in_reverse_order_even_if_some_fail_or_hang() {
-    let rig = Rig::default();
+    let rig = ResourcesFixture::default();
     for (name, manner) in [
-        ("a", Manner::Willing),
-        ("b", Manner::Refuses),
-        ("c", Manner::Panics),
-        ("d", Manner::Hangs),
-        ("e", Manner::Willing),
+        ("a", KeeperBehaviour::Willing),
+        ("b", KeeperBehaviour::Refuses),
+        ("c", KeeperBehaviour::Panics),
+        ("d", KeeperBehaviour::Hangs),
+        ("e", KeeperBehaviour::Willing),
     ] {
         rig.set(name, "one", manner).await;
     }
@@ -103,16 +105,17 @@ async fn resources_close_in_reverse_order_even_if_some_fail_or_hang() {
     assert!(failed[2].ends_with("it is stuck"), "{failed:?}");
     assert_eq!(rig.names(), [""; 0]);
     // Sessions may enter it again.
-    rig.set("a", "one", Manner::Willing).await;
+    rig.set("a", "one", KeeperBehaviour::Willing).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_hanging_resources_close_within_one_common_limit() {
-    let rig = Rig::default();
+    let rig = ResourcesFixture::default();
     for number in 0..RESOURCES_MAX {
-        rig.set(&format!("r{number}"), "one", Manner::Hangs).await;
+        rig.set(&format!("r{number}"), "one", KeeperBehaviour::Hangs).await;
     }
-    let too_many = rig.resources.set(rig.entry("more", "one", Manner::Willing)).await.unwrap_err();
+    let too_many =
+        rig.resources.set(rig.entry("more", "one", KeeperBehaviour::Willing)).await.unwrap_err();
     assert_eq!(too_many.kind, ErrorKind::LimitReached);
     let begun = Instant::now();
     assert_eq!(rig.resources.close().await.len(), RESOURCES_MAX);
@@ -122,45 +125,46 @@ async fn many_hanging_resources_close_within_one_common_limit() {
 
 #[tokio::test]
 async fn session_end_closes_only_its_own_resources_and_refuses_new_ones() {
-    let rig = Rig::default();
-    rig.set("a", "one", Manner::Willing).await;
-    rig.set("b", "two", Manner::Willing).await;
-    rig.set("c", "one", Manner::Willing).await;
-    assert_eq!(rig.resources.close_session_resources(&session()).await, [""; 0]);
+    let rig = ResourcesFixture::default();
+    rig.set("a", "one", KeeperBehaviour::Willing).await;
+    rig.set("b", "two", KeeperBehaviour::Willing).await;
+    rig.set("c", "one", KeeperBehaviour::Willing).await;
+    assert_eq!(rig.resources.close_session_resources(&test_session()).await, [""; 0]);
     assert_eq!(rig.asked(), ["Close c 1", "Close a 1"]);
     assert_eq!(rig.names(), ["b"]);
-    let refused = rig.resources.set(rig.entry("d", "one", Manner::Willing)).await.unwrap_err();
+    let refused =
+        rig.resources.set(rig.entry("d", "one", KeeperBehaviour::Willing)).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Unavailable);
-    rig.set("d", "two", Manner::Willing).await;
+    rig.set("d", "two", KeeperBehaviour::Willing).await;
 }
 
 #[tokio::test]
 async fn setting_a_resource_again_closes_the_previous_one() {
-    let rig = Rig::default();
-    assert_eq!(rig.set("a", "one", Manner::Refuses).await, ResourceCloseAnswer::default());
-    let closed = rig.set("a", "one", Manner::Willing).await;
+    let rig = ResourcesFixture::default();
+    assert_eq!(rig.set("a", "one", KeeperBehaviour::Refuses).await, ResourceCloseAnswer::default());
+    let closed = rig.set("a", "one", KeeperBehaviour::Willing).await;
     assert!(closed.found && closed.problem.unwrap().contains("it is stuck"));
     assert_eq!(rig.asked(), ["Close a 1"]);
     assert_eq!(rig.names(), ["a"]);
     assert_eq!(rig.resources.remove("a").await, ResourceCloseAnswer { found: true, problem: None });
     assert_eq!(rig.resources.remove("a").await, ResourceCloseAnswer::default());
     for name in ["", "a\nb", &"x".repeat(NAME_BYTES_MAX + 1)] {
-        let refused = rig.resources.set(rig.entry(name, "one", Manner::Willing)).await;
+        let refused = rig.resources.set(rig.entry(name, "one", KeeperBehaviour::Willing)).await;
         assert_eq!(refused.unwrap_err().kind, ErrorKind::InvalidArguments);
     }
-    rig.set(&"x".repeat(NAME_BYTES_MAX), "one", Manner::Willing).await;
+    rig.set(&"x".repeat(NAME_BYTES_MAX), "one", KeeperBehaviour::Willing).await;
 }
 
 #[tokio::test]
 async fn concurrent_callers_create_one_resource_and_a_failure_leaves_none() {
-    let rig = Rig::default();
-    let (made, session) = (AtomicUsize::new(0), session());
+    let rig = ResourcesFixture::default();
+    let (made, session) = (AtomicUsize::new(0), test_session());
     let make = || {
         rig.resources.get_or_create("a", &session, async {
             tokio::task::yield_now().await;
             match made.fetch_add(1, Relaxed) {
                 0 => Err(Error::failed("not yet")),
-                _ => Ok(rig.entry("a", "one", Manner::Willing)),
+                _ => Ok(rig.entry("a", "one", KeeperBehaviour::Willing)),
             }
         })
     };
@@ -173,8 +177,8 @@ async fn concurrent_callers_create_one_resource_and_a_failure_leaves_none() {
 
 #[tokio::test]
 async fn resource_of_a_crashed_worker_is_reported_lost_and_created_again() {
-    let rig = Rig::default();
-    rig.set("a", "one", Manner::Willing).await;
+    let rig = ResourcesFixture::default();
+    rig.set("a", "one", KeeperBehaviour::Willing).await;
     let call = || ResourceCall { name: "a".to_owned(), ..ResourceCall::default() };
     assert_eq!(rig.resources.call(call()).await.unwrap(), json!({ "of": "a" }));
     rig.is_dead.store(true, Relaxed);
@@ -182,22 +186,22 @@ async fn resource_of_a_crashed_worker_is_reported_lost_and_created_again() {
     assert_eq!(gone.kind, ErrorKind::PluginCrashed);
     assert!(gone.message.ends_with("was lost with its instance: it was killed"), "{gone}");
     assert_eq!((rig.resources.get("a"), rig.names()), (None, Vec::new()));
-    let anew = Rig::default();
-    let make = ready(Ok(anew.entry("a", "one", Manner::Willing)));
-    rig.resources.get_or_create("a", &session(), make).await.unwrap();
+    let anew = ResourcesFixture::default();
+    let make = ready(Ok(anew.entry("a", "one", KeeperBehaviour::Willing)));
+    rig.resources.get_or_create("a", &test_session(), make).await.unwrap();
     assert!(rig.resources.call(call()).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn resources_that_wait_for_each_other_end_with_a_timeout() {
-    let (rig, one) = (Rig::default(), session());
+    let (rig, one) = (ResourcesFixture::default(), test_session());
     let make = |own: &'static str, wanted: &'static str| {
         let (rig, one) = (&rig, &one);
         rig.resources.get_or_create(own, one, async move {
             tokio::task::yield_now().await;
-            let made = ready(Ok(rig.entry(wanted, "one", Manner::Willing)));
+            let made = ready(Ok(rig.entry(wanted, "one", KeeperBehaviour::Willing)));
             rig.resources.get_or_create(wanted, one, made).await?;
-            Ok(rig.entry(own, "one", Manner::Willing))
+            Ok(rig.entry(own, "one", KeeperBehaviour::Willing))
         })
     };
     let begun = Instant::now();
