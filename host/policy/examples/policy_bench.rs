@@ -26,31 +26,31 @@ const LINE_BYTES: usize = 4096;
 const TIMES: u32 = 30;
 
 fn main() {
-    let rules = Rules::from_files(vec![file()]);
+    let rules = Rules::from_files(vec![bench_rules()]);
     // A line that a rule allows part by part, and one that only denials look at.
-    let plain = line("ls -la src/a | ls -l 'b c' && ls ");
-    let tangled = line(
+    let plain = repeated_line("ls -la src/a | ls -l 'b c' && ls ");
+    let tangled = repeated_line(
         "x=$(find . -exec sh -c 'ls \"$1\"' \\;) && for i in a b; do env A=1 cat \"$x\" | sort > o; done; ls ",
     );
     let long = format!("ls {}", "a".repeat(LINE_BYTES - 3));
-    let [plain, tangled, long] = [plain, tangled, long].map(|line| time(&rules, &line));
+    let [plain, tangled, long] = [plain, tangled, long].map(|line| mean_time(&rules, &line));
     let mut figures = json!({ "plain_us": plain, "tangled_us": tangled, "long_us": long });
     for (kind, (asked, all)) in everyday::asked_by_kind() {
         figures[format!("{kind}_asked_percent")] = json!(100.0 * asked as f64 / all as f64);
     }
-    let cases = corpus::cases();
+    let cases = corpus::corpus_cases();
     let bypasses = cases.iter().filter(|case| case.is_bypass());
     figures["bypasses"] = json!(bypasses.clone().count());
     figures["bypasses_that_pass"] = json!(bypasses.filter(|case| case.passes()).count());
     println!("{figures}");
 }
 
-fn line(piece: &str) -> String {
+fn repeated_line(piece: &str) -> String {
     let times = LINE_BYTES / (piece.len() + 2);
     vec![piece.trim(); times.max(1)].join("; ")
 }
 
-fn file() -> RuleFile {
+fn bench_rules() -> RuleFile {
     let rules = (0..RULES).map(|at| {
         let mut when = RuleConditions::default();
         match at % 5 {
@@ -83,14 +83,14 @@ fn file() -> RuleFile {
 }
 
 /// Returns the median time of a decision, in microseconds.
-fn time(rules: &Rules, line: &str) -> f64 {
+fn mean_time(rules: &Rules, line: &str) -> f64 {
     let arguments = json!({ "command": line });
-    let mut times: Vec<f64> = (0..TIMES).map(|_| once(rules, &arguments)).collect();
+    let mut times: Vec<f64> = (0..TIMES).map(|_| time_once(rules, &arguments)).collect();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-fn once(rules: &Rules, arguments: &Value) -> f64 {
+fn time_once(rules: &Rules, arguments: &Value) -> f64 {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let schema =
         json!({ "properties": { "command": { "type": "string", "x-jaato-touches": "command" } } });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::Value;
 
-use crate::{PathsResolved, ToolDefinition};
+use crate::{ResolvedCallPaths, ToolDefinition};
 
 /// The shipped tool that reads from the web.
 const WEB_FETCH: &str = "web_fetch";
@@ -42,7 +42,7 @@ pub struct PolicyCall<'a> {
     /// The home folder, for `~`. `None` if it is unknown.
     pub home: Option<&'a Path>,
     /// The resolved paths of the arguments. Rules see these in addition to the written ones.
-    pub resolved: Option<&'a PathsResolved>,
+    pub resolved: Option<&'a ResolvedCallPaths>,
     /// Whether the user trusts the workspace.
     pub workspace: WorkspaceTrust,
     /// The workspace's root. `None` if it is unknown.
@@ -53,7 +53,7 @@ pub struct PolicyCall<'a> {
     /// it reads.
     pub repository_is_plain: bool,
     /// The reader of the text that the call types into a terminal. `None` for other calls.
-    pub typed_into: Option<TypedInto>,
+    pub typed_into: Option<TypingTarget>,
 }
 
 impl<'a> PolicyCall<'a> {
@@ -109,7 +109,7 @@ pub enum WorkspaceTrust {
 
 /// The reader of the text that a call types into a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TypedInto {
+pub enum TypingTarget {
     /// A known shell that waits at its prompt, with nothing typed yet. The text is a command line.
     ShellPrompt,
     /// Anything else, or unknown. The text cannot be analysed.

@@ -18,9 +18,9 @@ use crate::{
 /// Returns a rule that allows the call, if rules in files allow all of it.
 pub(crate) fn allowing_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     allow_rules(rules)
-        .find(|(file, rule)| covers_whole(&rule.when, facts) && file.may_allow(facts))
+        .find(|(file, rule)| covers_whole_call(&rule.when, facts) && file.may_allow_call(facts))
         .map(|(file, rule)| file.rule_ref(rule, None))
-        .or_else(|| covering_commands(rules, facts))
+        .or_else(|| rule_for_all_commands(rules, facts))
 }
 
 fn allow_rules(rules: &Rules) -> impl Iterator<Item = (&RuleFile, &Rule)> {
@@ -39,19 +39,20 @@ impl RuleFile {
     /// Returns true if a rule of the file without a command may allow a call. A workspace's file
     /// comes with the repository, so it allows command lines only by `command`, and no change of
     /// protected files.
-    pub(crate) fn may_allow(&self, facts: &PolicyFacts<'_>) -> bool {
+    pub(crate) fn may_allow_call(&self, facts: &PolicyFacts<'_>) -> bool {
         if self.layer != RuleLayer::Workspace {
             return true;
         }
         let changes = !facts.call.annotations.read_only;
         let protected = protected_files(facts.call).filter(|_| changes);
-        let is_protected = |path: &PathBuf| protected.as_ref().is_some_and(|it| it.protects(path));
+        let is_protected =
+            |path: &PathBuf| protected.as_ref().is_some_and(|it| it.is_protected(path));
         facts.shell.is_none() && !facts.paths.iter().any(is_protected)
     }
 }
 
 /// Returns true if a rule without a command allows the call.
-pub(crate) fn covers_whole(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bool {
+pub(crate) fn covers_whole_call(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bool {
     let is_for_denials = when.signature.is_some() || when.compound || !when.outside.is_empty();
     if when.command.is_some() || is_for_denials || !applies_to_tool(when, facts) {
         return false;
@@ -79,7 +80,7 @@ pub(crate) fn covers_whole(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bo
     let paths_are_inside = match &when.path {
         Some(wanted) => {
             let wanted = PathGlob::new(&wanted.path);
-            !facts.paths.is_empty() && facts.paths.iter().all(|path| wanted.covers(path))
+            !facts.paths.is_empty() && facts.paths.iter().all(|path| wanted.is_path_match(path))
         }
         None => facts.paths.is_empty(),
     };
@@ -97,7 +98,7 @@ pub(crate) fn covers_whole(when: &RuleConditions, facts: &PolicyFacts<'_>) -> bo
 
 /// Returns the rule for the first command of a line, if every command is allowed by a rule or by an
 /// answer of the user.
-fn covering_commands(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
+fn rule_for_all_commands(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let analysis = facts.shell.as_ref()?;
     // Only the author of a foreign tool knows what it does with a text.
     if facts.call.source != PluginSource::Shipped || !analysis.is_plain() {
@@ -107,14 +108,14 @@ fn covering_commands(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> 
     for command in &analysis.commands {
         match covering_rule(rules, command, facts) {
             Some((file, rule)) => {
-                let about = Some(format!("`{}`", command.text()));
+                let about = Some(format!("`{}`", command.command_text()));
                 first.get_or_insert_with(|| file.rule_ref(rule, about));
             }
-            None if is_granted(rules, command, facts) => is_answered = true,
+            None if is_granted_command(rules, command, facts) => is_answered = true,
             None => return None,
         }
     }
-    if is_answered { Some(RuleRef::unwritten(RuleId::SessionAlways)) } else { first }
+    if is_answered { Some(RuleRef::without_file(RuleId::SessionAlways)) } else { first }
 }
 
 fn covering_rule<'a>(
@@ -122,15 +123,15 @@ fn covering_rule<'a>(
     command: &SimpleCommand,
     facts: &PolicyFacts<'_>,
 ) -> Option<(&'a RuleFile, &'a Rule)> {
-    allow_rules(rules).find(|(_, rule)| pattern_covers(&rule.when, command, facts))
+    allow_rules(rules).find(|(_, rule)| pattern_covers_command(&rule.when, command, facts))
 }
 
-fn is_granted(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
+fn is_granted_command(rules: &Rules, command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     rules.granted_patterns(facts.call).any(|pattern| pattern.covers_command(command))
 }
 
 /// Returns true if a rule of a file allows a command of a line.
-pub(crate) fn allowed_by_files(
+pub(crate) fn is_allowed_by_files(
     rules: &Rules,
     command: &SimpleCommand,
     facts: &PolicyFacts<'_>,
@@ -141,7 +142,7 @@ pub(crate) fn allowed_by_files(
 /// Returns true if a call runs, or may run, code of an untrusted workspace.
 pub(crate) fn needs_trust(facts: &PolicyFacts<'_>) -> bool {
     let trust = facts.call.workspace;
-    let is_trusted = |command| shell::is_trusted(command, trust);
+    let is_trusted = |command| shell::is_trusted_command(command, trust);
     facts.shell.as_ref().is_some_and(|analysis| {
         let may_run_any =
             trust == WorkspaceTrust::Untrusted && analysis.hidden_program_doubt().is_some();
@@ -153,8 +154,8 @@ pub(crate) fn needs_trust(facts: &PolicyFacts<'_>) -> bool {
 pub(crate) fn is_read_only_call(rules: &Rules, facts: &PolicyFacts<'_>) -> bool {
     let Some(analysis) = &facts.shell else { return false };
     let is_read = |command: &SimpleCommand| {
-        let mut covering =
-            allow_rules(rules).filter(|(_, rule)| pattern_covers(&rule.when, command, facts));
+        let mut covering = allow_rules(rules)
+            .filter(|(_, rule)| pattern_covers_command(&rule.when, command, facts));
         covering.any(|(_, rule)| {
             let pattern = rule.when.command.as_ref();
             pattern.is_some_and(|pattern| pattern.rest == RestOfCommand::Reading)
@@ -165,7 +166,7 @@ pub(crate) fn is_read_only_call(rules: &Rules, facts: &PolicyFacts<'_>) -> bool 
         && analysis.commands.iter().all(is_read)
 }
 
-pub(crate) fn pattern_covers(
+pub(crate) fn pattern_covers_command(
     when: &RuleConditions,
     command: &SimpleCommand,
     facts: &PolicyFacts<'_>,
@@ -178,8 +179,8 @@ pub(crate) fn pattern_covers(
         && applies_to_tool(when, facts)
         && match_arguments(when, facts.call).is_certain()
         && matches!(facts.line, Some(CommandLine::Shell(_) | CommandLine::Words(_)))
-        && shell::covers(pattern, command, required_trust(pattern, command, facts))
-        && (pattern.rest != RestOfCommand::Reading || reads_inside(command, facts))
+        && shell::covers_command(pattern, command, required_trust(pattern, command, facts))
+        && (pattern.rest != RestOfCommand::Reading || is_inside_working_directory(command, facts))
 }
 
 /// In a plain repository, `git` reads without running anything, so no trust is needed.
@@ -196,7 +197,7 @@ fn required_trust(
 
 /// Returns true if a command names nothing outside the working directory, links included. A
 /// terminal may be in another folder.
-fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
+fn is_inside_working_directory(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
     let call = facts.call;
     let Some(directory) = call.directory.filter(|_| call.typed_into.is_none()) else {
         return false;
@@ -212,13 +213,13 @@ fn reads_inside(command: &SimpleCommand, facts: &PolicyFacts<'_>) -> bool {
             && is_inside(&call.absolute_path(text))
     };
     let matches_inside = |pattern: &Path| {
-        resolved.knows_patterns()
+        resolved.has_known_patterns()
             && !expansion::may_leave_folder(pattern)
             && resolved.targets_matching(pattern).all(|it| is_inside(Path::new(&it.path)))
     };
     let mut folders = command.folders.iter().filter(|folder| !folder.is_empty());
     folders.all(|folder| leads_inside(folder))
-        && call.path_texts(&facts.touched).iter().all(|text| leads_inside(text))
+        && call.touched_path_texts(&facts.touched).iter().all(|text| leads_inside(text))
         && command.file_names().iter().all(|name| match name.reach {
             NameReach::Pattern => {
                 matches_inside(&call.join_path(&name.text)) && is_inside(&call.absolute_name(name))

@@ -3,8 +3,8 @@
 use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};
 use crate::{
-    Caller, Decision, DenyRules, PluginSource, PolicyCall, PolicyMode, Rule, RuleFile, RuleId,
-    RuleLayer, RuleOutcome, RuleRef, Rules, WrittenRule, coverage, edits,
+    Caller, Decision, DenyRuleHandling, PluginSource, PolicyCall, PolicyMode, Rule, RuleFile,
+    RuleId, RuleLayer, RuleOutcome, RuleRef, Rules, WrittenRule, coverage, edits,
 };
 
 /// Decides about a call. Denials come before permissions. If no rule allows the call, the user is
@@ -34,9 +34,9 @@ pub(crate) fn deciding_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> RuleRef {
 fn denying_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     let call = facts.call;
     if rules.disabled.contains(call.tool) {
-        return Some(RuleRef::unwritten(RuleId::Disabled));
+        return Some(RuleRef::without_file(RuleId::Disabled));
     }
-    if rules.deny_rules == DenyRules::Hold {
+    if rules.deny_rules == DenyRuleHandling::Hold {
         if let Some(file) = rules.files.iter().find(|file| file.broken.is_some()) {
             return Some(file.broken_rule());
         }
@@ -46,18 +46,18 @@ fn denying_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
             return Some(rule);
         }
     }
-    if rules.is_refused(facts) {
-        return Some(RuleRef::unwritten(RuleId::SessionNever));
+    if rules.is_refused_call(facts) {
+        return Some(RuleRef::without_file(RuleId::SessionNever));
     }
-    forbidding_mode(rules, facts).map(RuleRef::unwritten)
+    denying_mode_rule(rules, facts).map(RuleRef::without_file)
 }
 
 /// Returns the mode's rule if the mode denies the call.
-fn forbidding_mode(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleId> {
+fn denying_mode_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleId> {
     let call = facts.call;
     let rule = match rules.mode {
         PolicyMode::Ask | PolicyMode::AcceptEdits => return None,
-        PolicyMode::Plan if call.writes_plan() => return None,
+        PolicyMode::Plan if call.is_plan_write() => return None,
         PolicyMode::Plan => RuleId::ModePlan,
         PolicyMode::ReadOnly => RuleId::ModeReadOnly,
     };
@@ -68,7 +68,7 @@ fn forbidding_mode(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleId> {
 /// Allows a call that the user typed.
 fn typed_call_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     match facts.call.caller {
-        Caller::Person => Some(RuleRef::unwritten(RuleId::OwnCall)),
+        Caller::Person => Some(RuleRef::without_file(RuleId::OwnCall)),
         Caller::Model => None,
     }
 }
@@ -81,13 +81,13 @@ fn unclear_call_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> 
     }
     let is_unclear = |matched: &RuleMatch| matches!(matched, RuleMatch::Perhaps(_));
     let may_be_denied = match rules.deny_rules {
-        DenyRules::Hold => first_matching_rule(rules, facts, RuleOutcome::Deny, is_unclear),
-        DenyRules::Ignored => None,
+        DenyRuleHandling::Hold => first_matching_rule(rules, facts, RuleOutcome::Deny, is_unclear),
+        DenyRuleHandling::Ignored => None,
     };
     if let Some(rule) = may_be_denied {
         return Some(RuleRef { id: RuleId::FileUnclear, ..rule });
     }
-    if rules.is_granted(facts) {
+    if rules.is_granted_call(facts) {
         return None;
     }
     first_matching_rule(rules, facts, RuleOutcome::Ask, RuleMatch::is_possible)
@@ -97,22 +97,22 @@ fn unclear_call_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> 
 /// Asks before the plan starts, even if the call is otherwise allowed, because only the user ends
 /// the mode `plan`.
 fn plan_start_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
-    let ends_mode = rules.mode == PolicyMode::Plan && facts.call.starts_plan();
-    ends_mode.then(|| RuleRef::unwritten(RuleId::ModeStartPlan))
+    let ends_mode = rules.mode == PolicyMode::Plan && facts.call.is_plan_start();
+    ends_mode.then(|| RuleRef::without_file(RuleId::ModeStartPlan))
 }
 
 /// Allows calls that the user allowed for this session.
 fn session_grant_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
-    let id = if rules.is_allowed(facts.call) {
+    let id = if rules.is_allowed_by_option(facts.call) {
         RuleId::AllowOption
     } else if rules.allow_all {
         RuleId::YesOption
-    } else if rules.is_granted(facts) {
+    } else if rules.is_granted_call(facts) {
         RuleId::SessionAlways
     } else {
         return None;
     };
-    Some(RuleRef::unwritten(id))
+    Some(RuleRef::without_file(id))
 }
 
 /// Applies rules that ask, then rules that allow, then the mode `accept-edits`.
@@ -120,8 +120,9 @@ fn file_rule(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
     first_matching_rule(rules, facts, RuleOutcome::Ask, RuleMatch::is_possible)
         .or_else(|| coverage::allowing_rule(rules, facts))
         .or_else(|| {
-            let accepts = rules.mode == PolicyMode::AcceptEdits && edits::is_inside_edit(facts);
-            accepts.then(|| RuleRef::unwritten(RuleId::ModeAcceptEdits))
+            let accepts =
+                rules.mode == PolicyMode::AcceptEdits && edits::is_safe_workspace_edit(facts);
+            accepts.then(|| RuleRef::without_file(RuleId::ModeAcceptEdits))
         })
 }
 
@@ -137,7 +138,7 @@ fn web_read_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
         false => RuleId::NewHost,
     };
     let needs_no_permission = facts.call.annotations.read_only || facts.call.auto_approval;
-    needs_no_permission.then(|| RuleRef::unwritten(id))
+    needs_no_permission.then(|| RuleRef::without_file(id))
 }
 
 /// Allows shipped tools by their annotations.
@@ -151,7 +152,7 @@ fn annotation_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
         return None;
     };
     match call.source {
-        PluginSource::Shipped => Some(RuleRef::unwritten(rule)),
+        PluginSource::Shipped => Some(RuleRef::without_file(rule)),
         PluginSource::Relayed | PluginSource::Elsewhere => None,
     }
 }
@@ -160,17 +161,17 @@ fn annotation_rule(_: &Rules, facts: &PolicyFacts<'_>) -> Option<RuleRef> {
 fn default_decision_rule(rules: &Rules, call: &PolicyCall<'_>) -> RuleRef {
     let stated = rules.files.iter().filter_map(|file| Some((file, file.default?)));
     let holds = stated.filter(|(file, (outcome, _))| match (outcome, file.layer) {
-        (RuleOutcome::Deny, _) => rules.deny_rules == DenyRules::Hold,
+        (RuleOutcome::Deny, _) => rules.deny_rules == DenyRuleHandling::Hold,
         (RuleOutcome::Ask, _) => true,
         // The file comes with the repository, so it must not allow everything.
         (RuleOutcome::Allow, layer) => layer != RuleLayer::Workspace,
     });
-    let strictest = holds.min_by_key(|(_, (outcome, _))| outcome.looseness());
+    let strictest = holds.min_by_key(|(_, (outcome, _))| outcome.permissiveness());
     strictest.map_or_else(
         || {
             let promises = call.annotations.read_only || call.auto_approval;
             let id = if promises { RuleId::UnprovenPromise } else { RuleId::Silence };
-            RuleRef::unwritten(id)
+            RuleRef::without_file(id)
         },
         |(file, (outcome, line))| file.default_rule(outcome, line),
     )

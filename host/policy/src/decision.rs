@@ -39,7 +39,7 @@ impl Decision {
                 "mode `plan` ends only when the user agrees to the plan".to_owned()
             }
             RuleId::OwnCall => "the user typed this call".to_owned(),
-            RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
+            RuleId::AllowOption => format!("`--allow {}` was given", allow_option_value(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
             RuleId::SessionAlways => format!("the user allowed tool `{tool}` for this session"),
             RuleId::ModeAcceptEdits => {
@@ -51,7 +51,7 @@ impl Decision {
             }
             RuleId::NewHost => format!(
                 "{} is new in this session, and a page may tell a model to send data there",
-                quote_all(&call.hosts())
+                quote_names(&call.argument_hosts())
             ),
             RuleId::ReadOnly => {
                 format!("tool `{tool}` is read-only, and plugin `{plugin}` is shipped with jaato")
@@ -86,12 +86,12 @@ impl Decision {
                 .rule
                 .written
                 .as_ref()
-                .map_or_else(String::new, |written| explain_written(self.rule.id, written)),
+                .map_or_else(String::new, |written| explain_file_rule(self.rule.id, written)),
         }
     }
 
     /// Returns a hint about a refusal. Returns `None` for an allowed call.
-    pub fn hint(&self, call: &PolicyCall<'_>) -> Option<String> {
+    pub fn refusal_hint(&self, call: &PolicyCall<'_>) -> Option<String> {
         match (self.outcome, self.rule.id) {
             (RuleOutcome::Allow, _) | (_, RuleId::SessionNever) => None,
             (_, RuleId::Disabled) => Some(format!(
@@ -119,20 +119,20 @@ impl Decision {
             ),
             (RuleOutcome::Ask, _) if self.rule.layer == RuleLayer::Enterprise => None,
             (RuleOutcome::Ask, _) => {
-                let word = allow_word(call);
+                let word = allow_option_value(call);
                 Some(format!("allow it with `--allow {word}`, or everything with `--yes`"))
             }
         }
     }
 }
 
-fn quote_all(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
 /// Explains a rule of a file: its text, its place, and the part of the call that it matched.
-fn explain_written(id: RuleId, written: &WrittenRule) -> String {
+fn explain_file_rule(id: RuleId, written: &WrittenRule) -> String {
     let WrittenRule { rule, file, line, why, about } = written;
     let about = about.as_ref().map(|about| format!(" for {about}")).unwrap_or_default();
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
@@ -144,7 +144,7 @@ fn explain_written(id: RuleId, written: &WrittenRule) -> String {
 }
 
 /// Returns a tool in the form that `--allow` takes.
-fn allow_word(call: &PolicyCall<'_>) -> String {
+fn allow_option_value(call: &PolicyCall<'_>) -> String {
     match call.source {
         PluginSource::Shipped | PluginSource::Relayed => call.tool.to_string(),
         PluginSource::Elsewhere => format!("{}:{}", call.plugin, call.tool),

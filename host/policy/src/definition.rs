@@ -31,7 +31,7 @@ impl ToolDefinition {
     }
 
     /// Lists the parts that differ from `now`, such as `its description`.
-    pub(crate) fn changes(&self, now: &Self) -> Vec<&'static str> {
+    pub(crate) fn changed_parts(&self, now: &Self) -> Vec<&'static str> {
         let parts = [
             ("the server's entry", self.origin != now.origin),
             ("its description", self.description != now.description),

@@ -65,31 +65,31 @@ pub fn protected_files(call: &PolicyCall<'_>) -> Option<ProtectedFiles> {
 }
 
 /// Returns true if a call's tool changes files.
-pub(crate) fn may_be_edit(call: &PolicyCall<'_>) -> bool {
+pub(crate) fn may_change_files(call: &PolicyCall<'_>) -> bool {
     call.source == PluginSource::Shipped && call.plugin.as_str() == EDITING_PLUGIN
 }
 
 /// Returns the protected files that a call of a file-changing tool names.
 pub(crate) fn protected_paths(call: &PolicyCall<'_>) -> Vec<PathBuf> {
-    let Some(protected) = protected_files(call).filter(|_| may_be_edit(call)) else {
+    let Some(protected) = protected_files(call).filter(|_| may_change_files(call)) else {
         return Vec::new();
     };
-    let paths = call.paths_of(&call.collect_touched()).into_iter();
-    paths.filter(|path| protected.protects(path)).collect()
+    let paths = call.touched_paths(&call.collect_touched()).into_iter();
+    paths.filter(|path| protected.is_protected(path)).collect()
 }
 
 /// Returns true if a call changes unprotected files below its working directory and nothing else.
-pub(crate) fn is_inside_edit(facts: &PolicyFacts<'_>) -> bool {
+pub(crate) fn is_safe_workspace_edit(facts: &PolicyFacts<'_>) -> bool {
     let call = facts.call;
     let Some(protected) = protected_files(call) else { return false };
-    may_be_edit(call)
+    may_change_files(call)
         && !call.annotations.open_world
         && facts.touched.is_complete()
         && facts.hosts.is_empty()
         && facts.shell.is_none()
         && facts.call.has_known_paths()
         && !facts.paths.is_empty()
-        && !facts.paths.iter().any(|path| protected.protects(path))
+        && !facts.paths.iter().any(|path| protected.is_protected(path))
 }
 
 #[cfg(test)]
@@ -98,48 +98,48 @@ mod tests {
 
     use super::*;
 
-    fn protected() -> ProtectedFiles {
+    fn load_protected_files() -> ProtectedFiles {
         let directory = PathBuf::from("/srv/project");
         let home = Some("/home/ann".into());
         ProtectedFiles { directory, home, ..NAMES.clone() }
     }
 
     /// Lists every name in the file, as a call could name it.
-    fn entries(names: fn(&ProtectedFileGroup) -> &Vec<String>) -> Vec<String> {
+    fn protected_entries(names: fn(&ProtectedFileGroup) -> &Vec<String>) -> Vec<String> {
         let file: ProtectedFilesTable = toml::from_str(FILE).unwrap();
         let entries = file.protected.iter().flat_map(names);
         entries.map(|name| name.replace('*', "x")).collect()
     }
 
     #[track_caller]
-    fn check(path: &str, expected: bool) {
+    fn check_protected(path: &str, expected: bool) {
         let path = Path::new("/srv/project").join(path);
-        assert_eq!(protected().protects(&path), expected, "{}", path.display());
+        assert_eq!(load_protected_files().is_protected(&path), expected, "{}", path.display());
     }
 
     #[test]
     fn each_entry_is_protected_at_any_depth_and_in_any_spelling() {
-        for name in entries(|group| &group.names) {
+        for name in protected_entries(|group| &group.names) {
             let spellings = [name.clone(), name.to_uppercase(), format!("{name}.")];
             for name in &spellings {
-                check(name, true);
-                check(&format!("sub/{name}"), true);
-                check(&format!("sub/{name}/deep/file"), true);
+                check_protected(name, true);
+                check_protected(&format!("sub/{name}"), true);
+                check_protected(&format!("sub/{name}/deep/file"), true);
             }
         }
     }
 
     #[test]
     fn bare_repository_files_are_protected_where_they_form_a_repository() {
-        for name in entries(|group| &group.last_names) {
-            check(&name, true);
-            check(&format!("sub/{}", name.to_uppercase()), true);
-            check(&format!("sub/{name}/routes.rb"), false);
+        for name in protected_entries(|group| &group.last_names) {
+            check_protected(&name, true);
+            check_protected(&format!("sub/{}", name.to_uppercase()), true);
+            check_protected(&format!("sub/{name}/routes.rb"), false);
         }
-        for name in entries(|group| &group.top_names) {
-            check(&name, true);
-            check(&format!("{name}/x"), true);
-            check(&format!("src/{name}/x"), false);
+        for name in protected_entries(|group| &group.top_names) {
+            check_protected(&name, true);
+            check_protected(&format!("{name}/x"), true);
+            check_protected(&format!("src/{name}/x"), false);
         }
     }
 
@@ -147,12 +147,12 @@ mod tests {
     fn harmless_names_and_source_files_are_not_protected() {
         let file: ProtectedFilesTable = toml::from_str(FILE).unwrap();
         for name in &file.harmless {
-            check(name, false);
-            check(&format!("sub/{name}"), false);
+            check_protected(name, false);
+            check_protected(&format!("sub/{name}"), false);
         }
         for name in ["src/main.rs", "Makefile", "package.json", "docs/agents.txt", "environment"] {
-            check(name, false);
+            check_protected(name, false);
         }
-        check(".anything-else", true);
+        check_protected(".anything-else", true);
     }
 }

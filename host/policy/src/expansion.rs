@@ -9,15 +9,15 @@ use crate::facts::without_dots;
 
 /// Removes `.` and `..` from a path up to its first pattern.
 pub(crate) fn without_dots_before(path: &Path) -> PathBuf {
-    let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+    let is_plain = |part: &Component<'_>| !is_shell_pattern(&part.as_os_str().to_string_lossy());
     let plain: PathBuf = path.components().take_while(is_plain).collect();
     let rest: PathBuf = path.components().skip_while(is_plain).collect();
     without_dots(&plain).join(rest)
 }
 
 /// Returns true if a name that a pattern matches may be at, below or above a rule's path.
-pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
-    if leads_anywhere(pattern) {
+pub(crate) fn may_reach_path(pattern: &Path, wanted: &Path) -> bool {
+    if may_lead_anywhere(pattern) {
         return true;
     }
     let mut wanted = wanted.components();
@@ -25,7 +25,7 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
         let Some(other) = wanted.next() else { return true };
         let part = part.as_os_str().to_string_lossy();
         let other = other.as_os_str().to_string_lossy();
-        match (is_pattern(&part), is_pattern_of_rule(&other)) {
+        match (is_shell_pattern(&part), is_rule_pattern(&other)) {
             (false, false) => part == other,
             (false, true) => Glob::new(other.as_ref()).matches(&part),
             (true, false) => widened_glob(&part).matches(&other),
@@ -35,47 +35,47 @@ pub(crate) fn may_reach(pattern: &Path, wanted: &Path) -> bool {
 }
 
 /// Returns true if a pattern may lead to any folder.
-fn leads_anywhere(pattern: &Path) -> bool {
+fn may_lead_anywhere(pattern: &Path) -> bool {
     let mut parts = pattern.components().map(|part| part.as_os_str().to_string_lossy());
-    parts.any(|part| is_pattern(&part) && part.contains("**")) || may_leave_folder(pattern)
+    parts.any(|part| is_shell_pattern(&part) && part.contains("**")) || may_leave_folder(pattern)
 }
 
 /// Returns true if a pattern may lead out of the folders that it names. A name that `*` matches may
 /// be a link, so `*/..` can be any folder, and in many shells `.*` matches `..`.
 pub(crate) fn may_leave_folder(pattern: &Path) -> bool {
-    let is_plain = |part: &Component<'_>| !is_pattern(&part.as_os_str().to_string_lossy());
+    let is_plain = |part: &Component<'_>| !is_shell_pattern(&part.as_os_str().to_string_lossy());
     pattern.components().skip_while(is_plain).any(|part| {
         let text = part.as_os_str().to_string_lossy();
         part == Component::ParentDir
-            || is_pattern(&text) && text.starts_with('.') && widened_glob(&text).matches("..")
+            || is_shell_pattern(&text) && text.starts_with('.') && widened_glob(&text).matches("..")
     })
 }
 
 /// Returns true if a path may be one that a shell pattern of whole parts matches.
-pub(crate) fn may_match(pattern: &Path, path: &Path) -> bool {
+pub(crate) fn may_match_path(pattern: &Path, path: &Path) -> bool {
     let (mut patterns, mut parts) = (pattern.components(), path.components());
     loop {
         match (patterns.next(), parts.next()) {
             (None, None) => return true,
             (Some(pattern), Some(part)) if pattern == part => {}
             (Some(Component::Normal(pattern)), Some(Component::Normal(part)))
-                if pattern_may_be(&pattern.to_string_lossy(), &part.to_string_lossy()) => {}
+                if may_match_name(&pattern.to_string_lossy(), &part.to_string_lossy()) => {}
             _ => return false,
         }
     }
 }
 
 /// Returns true if a part of a path is a shell pattern.
-pub fn is_pattern(text: &str) -> bool {
+pub fn is_shell_pattern(text: &str) -> bool {
     text.contains(['*', '?', '[', '(', '{', '%'])
 }
 
-fn is_pattern_of_rule(text: &str) -> bool {
+fn is_rule_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
 /// Returns true if a shell pattern may match a name.
-pub fn pattern_may_be(pattern: &str, name: &str) -> bool {
+pub fn may_match_name(pattern: &str, name: &str) -> bool {
     widened_glob(pattern).matches(name)
 }
 
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, wanted: &str, is_reached: bool) {
-        let reached = may_reach(Path::new(pattern), Path::new(wanted));
+    fn check_reach(pattern: &str, wanted: &str, is_reached: bool) {
+        let reached = may_reach_path(Path::new(pattern), Path::new(wanted));
         assert_eq!(reached, is_reached, "{pattern} {wanted}");
     }
 
@@ -137,12 +137,12 @@ mod tests {
             "/srv/.[.]/x",
             "/home/ann/.[s",
         ] {
-            check(pattern, wanted, true);
+            check_reach(pattern, wanted, true);
         }
         for pattern in ["/srv/*.rs", "/home/ann/*.rs", "/home/bob/.g*", "/home/ann/.s*t/id"] {
-            check(pattern, wanted, false);
+            check_reach(pattern, wanted, false);
         }
-        check("/srv/*.key", "/srv/*.pem", true);
-        check("/srv/a[12]/x.key", "/srv/*/*.key", true);
+        check_reach("/srv/*.key", "/srv/*.pem", true);
+        check_reach("/srv/a[12]/x.key", "/srv/*/*.key", true);
     }
 }

@@ -2,13 +2,13 @@
 
 use jaato_types::touches::ToolCallTargets;
 
-use crate::coverage::{covers_whole, pattern_covers};
+use crate::coverage::{covers_whole_call, pattern_covers_command};
 use crate::decide::deciding_rule;
 use crate::facts::PolicyFacts;
 use crate::matching::{RuleMatch, match_rule};
 use crate::shell::Doubt;
 use crate::{
-    Decision, PathsResolved, PolicyCall, Rule, RuleFile, RuleId, RuleOutcome, RuleRef, Rules,
+    Decision, PolicyCall, ResolvedCallPaths, Rule, RuleFile, RuleId, RuleOutcome, RuleRef, Rules,
     WorkspaceTrust,
 };
 
@@ -51,7 +51,7 @@ pub struct RuleEvaluation {
 }
 
 /// Decides about a call, and returns every step.
-pub fn evaluate(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
+pub fn evaluate_call(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
     let facts = PolicyFacts::from_call(call);
     let decision = Decision::from_rule(deciding_rule(rules, &facts));
     let waits_for_trust = decision.outcome == RuleOutcome::Ask && {
@@ -67,7 +67,7 @@ pub fn evaluate(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
                     RuleMatch::Yes(about) => (Some(true), about),
                     RuleMatch::Perhaps(about) => (None, Some(about)),
                 },
-                RuleOutcome::Allow => allow_result(file, rule, &facts),
+                RuleOutcome::Allow => evaluate_allow_rule(file, rule, &facts),
             };
             let rule_ref = file.rule_ref(rule, about);
             tried.push(RuleEvaluation { rule: rule_ref, outcome: rule.outcome, matched });
@@ -75,25 +75,25 @@ pub fn evaluate(rules: &Rules, call: &PolicyCall<'_>) -> Evaluation {
     }
     let touches = touched_targets(&facts);
     let (commands, doubts) = facts.shell.map_or_else(Default::default, |shell| {
-        (shell.commands.iter().map(|command| command.text()).collect(), shell.doubts)
+        (shell.commands.iter().map(|command| command.command_text()).collect(), shell.doubts)
     });
     Evaluation { decision, tried, touches, commands, doubts, waits_for_trust }
 }
 
 /// Returns whether a rule allows the call. A rule that allows a command applies to each command
 /// that it covers, and the line is allowed if all of them are covered.
-fn allow_result(
+fn evaluate_allow_rule(
     file: &RuleFile,
     rule: &Rule,
     facts: &PolicyFacts<'_>,
 ) -> (Option<bool>, Option<String>) {
-    if covers_whole(&rule.when, facts) && file.may_allow(facts) {
+    if covers_whole_call(&rule.when, facts) && file.may_allow_call(facts) {
         return (Some(true), None);
     }
     let shell = facts.shell.iter().filter(|shell| shell.is_plain());
     let mut commands = shell.flat_map(|shell| &shell.commands);
-    let covered = commands.find(|command| pattern_covers(&rule.when, command, facts));
-    (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.text())))
+    let covered = commands.find(|command| pattern_covers_command(&rule.when, command, facts));
+    (Some(covered.is_some()), covered.map(|command| format!("`{}`", command.command_text())))
 }
 
 fn touched_targets(facts: &PolicyFacts<'_>) -> Vec<TouchedTarget> {
@@ -111,7 +111,7 @@ fn touched_targets(facts: &PolicyFacts<'_>) -> Vec<TouchedTarget> {
     touches.extend(patterns.iter().map(|text| named("pattern", text.clone())));
     let words = facts.shell_paths_written().map(|path| path.display().to_string());
     touches.extend(words.map(|path| named("word", path)));
-    let places = facts.call.resolved.into_iter().flat_map(PathsResolved::places);
+    let places = facts.call.resolved.into_iter().flat_map(ResolvedCallPaths::differing_targets);
     let links = places.map(|path| path.display().to_string());
     touches.extend(links.map(|path| named("link", path)));
     let of_shell = facts.shell_hosts.iter().filter(|named| named.is_certain);

@@ -11,7 +11,7 @@ use jaato_types::touches::ToolCallTargets;
 
 use crate::shell::{self, CommandLine, NameReach, NamedHost, ShellAnalysis, ShellFileName};
 use crate::touched_targets::{PATH_BYTES_MAX, may_be_ambiguous_host};
-use crate::{PathsResolved, PolicyCall, expansion};
+use crate::{PolicyCall, ResolvedCallPaths, expansion};
 
 /// The facts of a call that rules need, computed once for all of them.
 pub(crate) struct PolicyFacts<'a> {
@@ -53,22 +53,22 @@ pub(crate) struct ShellPath {
 impl<'a> PolicyFacts<'a> {
     pub(crate) fn from_call(call: &'a PolicyCall<'a>) -> Self {
         let touched = call.collect_touched();
-        let line = call.line_of(&touched);
-        let shell = line.as_ref().map(shell::analyse);
+        let line = call.touched_command_line(&touched);
+        let shell = line.as_ref().map(shell::analyse_line);
         let distinct = shell.as_ref().map_or_else(Vec::new, distinct_commands);
-        let named = shell.iter().flat_map(ShellAnalysis::names);
+        let named = shell.iter().flat_map(ShellAnalysis::named_files);
         let shell_paths = named.map(|named| ShellPath { path: call.absolute_name(&named), named });
         let shell_paths = shell_paths.collect();
-        let shell_hosts = shell.iter().flat_map(ShellAnalysis::hosts).collect();
+        let shell_hosts = shell.iter().flat_map(ShellAnalysis::named_hosts).collect();
         let unclear_names =
-            shell.as_ref().and_then(ShellAnalysis::unclear_names).map(str::to_owned);
+            shell.as_ref().and_then(ShellAnalysis::unclear_name_reason).map(str::to_owned);
         let unclear_hosts =
-            shell.as_ref().and_then(ShellAnalysis::unclear_hosts).map(str::to_owned);
+            shell.as_ref().and_then(ShellAnalysis::unclear_host_reason).map(str::to_owned);
         Self {
             call,
-            paths: call.paths_of(&touched),
+            paths: call.touched_paths(&touched),
             undeclared_paths: call.undeclared_paths(&touched),
-            hosts: call.hosts_of(&touched),
+            hosts: call.touched_hosts(&touched),
             touched,
             line,
             shell,
@@ -86,21 +86,21 @@ impl<'a> PolicyFacts<'a> {
     pub(crate) fn undeclared_lines(&self) -> &[ShellAnalysis] {
         self.undeclared_lines.get_or_init(|| {
             let texts = self.touched.undeclared.iter().map(|it| it.text.clone());
-            texts.map(|text| shell::analyse(&CommandLine::Shell(text))).collect()
+            texts.map(|text| shell::analyse_line(&CommandLine::Shell(text))).collect()
         })
     }
 
     /// Returns true if programs may find other hosts in the arguments than `hosts`.
     pub(crate) fn has_ambiguous_hosts(&self) -> bool {
         let mut undeclared = self.touched.undeclared.iter();
-        self.touched.hosts.iter().any(|text| shell::is_ambiguous(text))
+        self.touched.hosts.iter().any(|text| shell::is_ambiguous_host(text))
             || undeclared.any(|it| may_be_ambiguous_host(&it.text))
     }
 
     /// Returns the paths that the undeclared strings may name as command lines.
     pub(crate) fn undeclared_names(&self) -> &[PathBuf] {
         self.undeclared_names.get_or_init(|| {
-            let names = self.undeclared_lines().iter().flat_map(ShellAnalysis::names);
+            let names = self.undeclared_lines().iter().flat_map(ShellAnalysis::named_files);
             names.map(|name| self.call.absolute_path(&name.text)).collect()
         })
     }
@@ -118,7 +118,7 @@ impl<'a> PolicyFacts<'a> {
 
     /// Returns the whole call as one line, as the original's patterns see it: a command as written,
     /// anything else as `tool(name=value, …)`.
-    pub(crate) fn signature(&self) -> String {
+    pub(crate) fn call_signature(&self) -> String {
         match &self.line {
             Some(CommandLine::Shell(line) | CommandLine::Unknown(line)) => line.clone(),
             Some(CommandLine::Words(words)) => words.join(" "),
@@ -151,7 +151,7 @@ impl PolicyCall<'_> {
     /// `..`. An environment resolves these.
     pub fn named_paths(&self) -> Vec<PathBuf> {
         let facts = PolicyFacts::from_call(self);
-        let declared = self.path_texts(&facts.touched);
+        let declared = self.touched_path_texts(&facts.touched);
         // A name without a slash may be a link, too.
         let words = facts.shell_paths.iter().map(|name| name.named.text.clone());
         let undeclared = self.undeclared_texts(&facts.touched).map(str::to_owned);
@@ -173,7 +173,7 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the patterns among the words of its command line, with their `..`.
-    pub fn patterns(&self) -> Vec<PathBuf> {
+    pub fn path_patterns(&self) -> Vec<PathBuf> {
         let facts = PolicyFacts::from_call(self);
         let is_pattern = |name: &&ShellPath| name.named.reach == NameReach::Pattern;
         let patterns = facts.shell_paths.iter().filter(is_pattern);
@@ -181,14 +181,14 @@ impl PolicyCall<'_> {
     }
 
     /// Returns true if the call may touch anything, because it has too many paths to check.
-    pub(crate) fn may_be_anywhere(&self) -> bool {
-        self.resolved.is_some_and(PathsResolved::may_be_anything)
+    pub(crate) fn may_touch_anything(&self) -> bool {
+        self.resolved.is_some_and(ResolvedCallPaths::may_touch_anything)
     }
 
     /// Returns true if the environment knows where all paths of the call lead, or was not asked.
     /// Otherwise a rule by path cannot allow the call.
     pub(crate) fn has_known_paths(&self) -> bool {
-        self.resolved.is_none_or(PathsResolved::is_whole)
+        self.resolved.is_none_or(ResolvedCallPaths::is_complete)
     }
 
     /// Makes a path absolute: expands `~` and relative paths as far as they are known, and removes

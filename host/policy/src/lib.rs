@@ -32,7 +32,7 @@ pub mod shell;
 mod shipped;
 mod touched_targets;
 
-pub use call::{Caller, CallingAgent, PluginSource, PolicyCall, TypedInto, WorkspaceTrust};
+pub use call::{Caller, CallingAgent, PluginSource, PolicyCall, TypingTarget, WorkspaceTrust};
 pub use conditions::{
     AnnotationKind, CommandPattern, ExactCall, PathPattern, RestOfCommand, RuleConditions,
 };
@@ -41,16 +41,18 @@ pub use decision::Decision;
 pub use definition::ToolDefinition;
 pub use digest::JsonDigest;
 pub use edits::protected_files;
-pub use expansion::{is_pattern, pattern_may_be};
-pub use explain::{Evaluation, RuleEvaluation, TouchedTarget, evaluate};
+pub use expansion::{is_shell_pattern, may_match_name};
+pub use explain::{Evaluation, RuleEvaluation, TouchedTarget, evaluate_call};
 pub use jaato_types::Glob;
 pub use layer::RuleLayer;
-pub use limits::{denied_to_all, file_limits, folder_of_pattern};
+pub use limits::{file_limits, file_limits_outside_calls, folder_of_pattern};
 pub use mode::PolicyMode;
 pub use pattern::{CallPattern, propose_patterns};
-pub use resolved::{CallPaths, PathsResolved};
+pub use resolved::{CallPaths, ResolvedCallPaths};
 pub use rule::{RuleId, RuleOutcome};
 pub use rule_files::{Rule, RuleFile, RuleRef, WrittenRule};
-pub use rules::{AllowedTool, AnswerPlace, DenyRules, Rules, SessionRule, changes_since_allowed};
+pub use rules::{
+    AllowedTool, AnswerOrigin, DenyRuleHandling, Rules, SessionRule, changes_since_allowed,
+};
 pub use shell::CommandLine;
 pub use shipped::{SHIPPED_RULES, SHIPPED_RULES_TEXT, shipped_rules};

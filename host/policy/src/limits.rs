@@ -5,7 +5,7 @@ use jaato_types::files::FileLimits;
 use crate::edits::protected_files;
 use crate::matching::{match_annotations, match_arguments, matches_names};
 use crate::{
-    DenyRules, PolicyCall, RuleConditions, RuleId, RuleLayer, RuleOutcome, RuleRef, Rules,
+    DenyRuleHandling, PolicyCall, RuleConditions, RuleId, RuleLayer, RuleOutcome, RuleRef, Rules,
 };
 
 /// Returns the limits of a call's file operations: denied paths and, if a rule or a mode allows the
@@ -17,8 +17,8 @@ pub fn file_limits(
     allowed_by: Option<&RuleRef>,
 ) -> FileLimits {
     let denied = match rules.deny_rules {
-        DenyRules::Hold => rule_patterns(rules, call, RuleOutcome::Deny, |_| true),
-        DenyRules::Ignored => Vec::new(),
+        DenyRuleHandling::Hold => rule_patterns(rules, call, RuleOutcome::Deny, |_| true),
+        DenyRuleHandling::Ignored => Vec::new(),
     };
     let asked = match allowed_by.map(|rule| rule.id) {
         None | Some(RuleId::OwnCall) => Vec::new(),
@@ -58,15 +58,15 @@ pub fn file_limits(
 }
 
 /// Returns the paths that rules deny to file operations outside of calls.
-pub fn denied_to_all(rules: &Rules) -> FileLimits {
+pub fn file_limits_outside_calls(rules: &Rules) -> FileLimits {
     let is_for_all = |when: &RuleConditions| RuleConditions { path: None, ..when.clone() };
     let of_file = rules.files.iter().flat_map(|file| &file.rules);
     let denying = of_file.filter(|rule| rule.outcome == RuleOutcome::Deny);
     let denying = denying.filter(|rule| is_for_all(&rule.when) == RuleConditions::default());
     let paths = denying.filter_map(|rule| rule.when.path.as_ref());
     let denied = match rules.deny_rules {
-        DenyRules::Hold => paths.map(|it| it.path.to_string_lossy().into_owned()).collect(),
-        DenyRules::Ignored => Vec::new(),
+        DenyRuleHandling::Hold => paths.map(|it| it.path.to_string_lossy().into_owned()).collect(),
+        DenyRuleHandling::Ignored => Vec::new(),
     };
     FileLimits { denied, ..FileLimits::default() }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jaato_types::PathGlob;
 
 use crate::facts::PolicyFacts;
-use crate::reached_targets::{match_host, match_path, match_unclear};
+use crate::reached_targets::{match_host, match_path, match_unknown_values};
 use crate::shell::{self, DoubtCause, ShellWordKind, SimpleCommand};
 use crate::{
     AnnotationKind, CommandPattern, Glob, JsonDigest, PluginSource, PolicyCall, Rule,
@@ -43,7 +43,7 @@ impl RuleMatch {
     }
 
     /// Returns a match if both match.
-    fn and(self, other: impl FnOnce() -> Self) -> Self {
+    fn and_match(self, other: impl FnOnce() -> Self) -> Self {
         match self {
             Self::No => Self::No,
             Self::Yes(about) => match other() {
@@ -77,19 +77,29 @@ pub(crate) fn match_rule(rule: &Rule, facts: &PolicyFacts<'_>) -> RuleMatch {
         return RuleMatch::No;
     }
     match_annotations(when, facts.call)
-        .and(|| match_arguments(when, facts.call))
-        .and(|| {
+        .and_match(|| match_arguments(when, facts.call))
+        .and_match(|| {
             when.command
                 .as_ref()
                 .map_or(RuleMatch::Yes(None), |wanted| match_command(wanted, facts))
         })
-        .and(|| when.path.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_path(wanted, facts)))
-        .and(|| when.host.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_host(wanted, facts)))
-        .and(|| {
-            if when.outside.is_empty() { RuleMatch::Yes(None) } else { match_outside(when, facts) }
+        .and_match(|| {
+            when.path.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_path(wanted, facts))
         })
-        .and(|| if when.compound { match_compound(facts) } else { RuleMatch::Yes(None) })
-        .and(|| {
+        .and_match(|| {
+            when.host.as_ref().map_or(RuleMatch::Yes(None), |wanted| match_host(wanted, facts))
+        })
+        .and_match(|| {
+            if when.outside.is_empty() {
+                RuleMatch::Yes(None)
+            } else {
+                match_outside_paths(when, facts)
+            }
+        })
+        .and_match(
+            || if when.compound { match_compound_command(facts) } else { RuleMatch::Yes(None) },
+        )
+        .and_match(|| {
             let wanted = when.signature.as_ref();
             wanted.map_or(RuleMatch::Yes(None), |wanted| match_signature(wanted, facts))
         })
@@ -117,7 +127,7 @@ pub(crate) fn matches_names(when: &RuleConditions, call: &PolicyCall<'_>) -> boo
 pub(crate) fn match_annotations(when: &RuleConditions, call: &PolicyCall<'_>) -> RuleMatch {
     let promises = call.annotations;
     when.annotations.iter().fold(RuleMatch::Yes(None), |so_far, &(annotation, wanted)| {
-        so_far.and(|| {
+        so_far.and_match(|| {
             let (promised, harmless) = match annotation {
                 AnnotationKind::ReadOnly => (promises.read_only, true),
                 AnnotationKind::Destructive => (promises.destructive, false),
@@ -148,7 +158,7 @@ pub(crate) fn match_arguments(when: &RuleConditions, call: &PolicyCall<'_>) -> R
         wanted.matches(&text).then(|| format!("argument `{name}`"))
     };
     when.arguments.iter().fold(RuleMatch::Yes(None), |so_far, (name, wanted)| {
-        so_far.and(|| {
+        so_far.and_match(|| {
             matched(name, wanted).map_or(RuleMatch::No, |about| RuleMatch::Yes(Some(about)))
         })
     })
@@ -174,23 +184,23 @@ fn match_command(wanted: &CommandPattern, facts: &PolicyFacts<'_>) -> RuleMatch 
 }
 
 fn describe_undeclared(command: &SimpleCommand) -> String {
-    format!("`{}`, which the tool may run", command.text())
+    format!("`{}`, which the tool may run", command.command_text())
 }
 
 /// Matches a call with more values than jaato reads, which may touch anything.
-pub(crate) fn match_unread(facts: &PolicyFacts<'_>) -> RuleMatch {
+pub(crate) fn match_unread_values(facts: &PolicyFacts<'_>) -> RuleMatch {
     match facts.touched.everything {
         true => RuleMatch::Perhaps("it has more arguments than jaato reads".to_owned()),
         false => RuleMatch::No,
     }
 }
 
-/// As [`match_unread`], also for an undeclared text that is longer, or nested deeper, than the
-/// command lines that jaato reads.
+/// As [`match_unread_values`], also for an undeclared text that is longer, or nested deeper, than
+/// the command lines that jaato reads.
 pub(crate) fn match_unread_lines(facts: &PolicyFacts<'_>) -> RuleMatch {
-    match_unread(facts).or_match(|| {
+    match_unread_values(facts).or_match(|| {
         let mut lines = facts.undeclared_lines().iter();
-        match lines.any(|line| line.has(DoubtCause::Bound)) {
+        match lines.any(|line| line.has_cause(DoubtCause::Bound)) {
             true => RuleMatch::Perhaps("it has a longer text than jaato reads".to_owned()),
             false => RuleMatch::No,
         }
@@ -209,9 +219,9 @@ fn match_simple_command(wanted: &CommandPattern, command: &SimpleCommand) -> Rul
     {
         return RuleMatch::No;
     }
-    let about = || format!("`{}`", command.text());
+    let about = || format!("`{}`", command.command_text());
     let is_word = |next: &Glob, text: &str| {
-        next.matches(text) || shell::is_same(&wanted.program, next.as_str(), text)
+        next.matches(text) || shell::is_same_subcommand(&wanted.program, next.as_str(), text)
     };
     let mut left = wanted.words.iter().map(|word| Glob::new(word.clone())).peekable();
     if let (Some(subcommand), Some(next)) = (subcommand, left.peek())
@@ -249,7 +259,7 @@ fn is_program(wanted: &str, called: &str) -> bool {
 
 /// Matches a call that names something outside of folders. Words of a command line count if they
 /// look like paths.
-fn match_outside(when: &RuleConditions, facts: &PolicyFacts<'_>) -> RuleMatch {
+fn match_outside_paths(when: &RuleConditions, facts: &PolicyFacts<'_>) -> RuleMatch {
     let is_written_as_path = |text: &str| text.starts_with(['~', '.']) || text.contains('/');
     let undeclared = facts.touched.undeclared.iter().filter(|it| is_written_as_path(&it.text));
     let undeclared: Vec<PathBuf> =
@@ -259,15 +269,15 @@ fn match_outside(when: &RuleConditions, facts: &PolicyFacts<'_>) -> RuleMatch {
     let named = facts.paths.iter().chain(facts.shell_paths_written()).chain(&undeclared);
     let mut left = named.filter(|path| {
         path.as_path() != Path::new("/dev/null")
-            && !folders.iter().any(|folder| folder.covers(path))
+            && !folders.iter().any(|folder| folder.is_path_match(path))
     });
     if let Some(path) = left.next() {
         return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
-    match_unclear(facts)
+    match_unknown_values(facts)
 }
 
-fn match_compound(facts: &PolicyFacts<'_>) -> RuleMatch {
+fn match_compound_command(facts: &PolicyFacts<'_>) -> RuleMatch {
     let Some(analysis) = &facts.shell else { return RuleMatch::No };
     if analysis.is_plain() && analysis.commands.len() == 1 {
         return RuleMatch::No;
@@ -277,7 +287,7 @@ fn match_compound(facts: &PolicyFacts<'_>) -> RuleMatch {
 }
 
 fn match_signature(wanted: &Glob, facts: &PolicyFacts<'_>) -> RuleMatch {
-    let signature = facts.signature();
+    let signature = facts.call_signature();
     if wanted.matches(&signature) {
         RuleMatch::Yes(Some(format!("`{signature}`")))
     } else {

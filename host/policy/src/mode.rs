@@ -30,10 +30,11 @@ pub enum PolicyMode {
 impl PolicyMode {
     /// Returns true if the mode alone allows a call: `accept-edits` allows changes of files inside
     /// the workspace.
-    pub fn allows(self, call: &PolicyCall<'_>) -> bool {
+    pub fn allows_call(self, call: &PolicyCall<'_>) -> bool {
         match self {
             Self::AcceptEdits => {
-                edits::may_be_edit(call) && edits::is_inside_edit(&PolicyFacts::from_call(call))
+                edits::may_change_files(call)
+                    && edits::is_safe_workspace_edit(&PolicyFacts::from_call(call))
             }
             Self::Ask | Self::ReadOnly | Self::Plan => false,
         }
@@ -60,12 +61,12 @@ impl PolicyMode {
 
 impl PolicyCall<'_> {
     /// Returns true if the call starts the model's plan.
-    pub fn starts_plan(&self) -> bool {
-        self.writes_plan() && self.tool.as_str() == START_PLAN
+    pub fn is_plan_start(&self) -> bool {
+        self.is_plan_write() && self.tool.as_str() == START_PLAN
     }
 
     /// Returns true if the call changes only the plan of the session.
-    pub(crate) fn writes_plan(&self) -> bool {
+    pub(crate) fn is_plan_write(&self) -> bool {
         self.source == PluginSource::Shipped
             && self.plugin.as_str() == PLANNING_PLUGIN
             && !self.annotations.destructive

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jaato_types::ToolName;
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::allowed_by_files;
+use crate::coverage::is_allowed_by_files;
 use crate::facts::PolicyFacts;
 use crate::shell::{self, ShellAnalysis, SimpleCommand};
 use crate::{
@@ -47,11 +47,11 @@ pub enum CallPattern {
 impl CallPattern {
     /// Creates the pattern that applies to exactly this call.
     pub fn exact_call(call: &PolicyCall<'_>) -> Self {
-        Self::exact_facts(&PolicyFacts::from_call(call))
+        Self::from_exact_facts(&PolicyFacts::from_call(call))
     }
 
-    fn exact_facts(facts: &PolicyFacts<'_>) -> Self {
-        let signature = facts.signature();
+    fn from_exact_facts(facts: &PolicyFacts<'_>) -> Self {
+        let signature = facts.call_signature();
         let mut text = signature.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some((at, _)) = text.char_indices().nth(TEXT_LETTERS_MAX) {
             text.truncate(at);
@@ -73,7 +73,7 @@ impl CallPattern {
     }
 
     /// Describes the calls: ``exactly `cargo test -q` ``, ``any `cargo test` ``.
-    pub fn text(&self, tool: &ToolName) -> String {
+    pub fn describe_calls(&self, tool: &ToolName) -> String {
         match self {
             Self::Exact { text, .. } => format!("exactly `{text}`"),
             Self::Command { program, words } => {
@@ -109,22 +109,22 @@ impl CallPattern {
                     && !hosts.is_empty()
                     && hosts.iter().all(|named| named == host)
             }
-            Self::Terminal(name) => terminal_of(facts.call) == Some(name),
+            Self::Terminal(name) => typed_terminal(facts.call) == Some(name),
             Self::Tool => true,
         }
     }
 
     /// Returns true if a rule in a file can apply to the calls of this pattern. A terminal ends
     /// with its session, and rules for programs that run the workspace's code need its trust.
-    pub fn can_be_kept(&self, call: &PolicyCall<'_>) -> bool {
+    pub fn can_be_saved(&self, call: &PolicyCall<'_>) -> bool {
         match self {
             Self::Terminal(_) => false,
             Self::Command { .. } => {
                 let Some(line) = call.command_line() else { return false };
-                let analysis = shell::analyse(&line);
+                let analysis = shell::analyse_line(&line);
                 let mut commands = analysis.commands.iter();
                 commands.all(|command| {
-                    !self.covers_command(command) || self.covers_with(command, call.workspace)
+                    !self.covers_command(command) || self.covers_with_trust(command, call.workspace)
                 })
             }
             Self::Exact { .. } | Self::Path(_) | Self::Host(_) | Self::Tool => true,
@@ -135,17 +135,17 @@ impl CallPattern {
     /// workspace and has run such a command here, so an answer needs no further trust, but the
     /// command must run in this folder.
     pub(crate) fn covers_command(&self, command: &SimpleCommand) -> bool {
-        self.covers_with(command, WorkspaceTrust::Trusted)
+        self.covers_with_trust(command, WorkspaceTrust::Trusted)
     }
 
-    fn covers_with(&self, command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+    fn covers_with_trust(&self, command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
         let Self::Command { program, words } = self else { return false };
         let pattern = CommandPattern {
             program: program.clone(),
             words: words.clone(),
             rest: RestOfCommand::SafeOptions,
         };
-        shell::covers(&pattern, command, workspace)
+        shell::covers_command(&pattern, command, workspace)
     }
 }
 
@@ -167,7 +167,7 @@ impl<'a> TouchedNames<'a> {
 }
 
 /// Returns the terminal that a call types into.
-fn terminal_of<'a>(call: &PolicyCall<'a>) -> Option<&'a str> {
+fn typed_terminal<'a>(call: &PolicyCall<'a>) -> Option<&'a str> {
     let is_typing = matches!(call.tool.as_str(), "shell_input" | "shell_control");
     let is_shipped = call.source == PluginSource::Shipped;
     let name = call.arguments.get("session_id").filter(|_| is_typing && is_shipped);
@@ -181,16 +181,16 @@ fn terminal_of<'a>(call: &PolicyCall<'a>) -> Option<&'a str> {
 /// others.
 pub fn propose_patterns(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern> {
     let facts = PolicyFacts::from_call(call);
-    let mut proposals = vec![CallPattern::exact_facts(&facts)];
+    let mut proposals = vec![CallPattern::from_exact_facts(&facts)];
     // Only its author knows the meaning of a foreign tool's arguments, so only the whole tool can
     // be allowed.
     if call.source != PluginSource::Shipped {
         proposals.push(CallPattern::Tool);
         return proposals;
     }
-    if facts.line.is_some() || terminal_of(call).is_some() {
-        proposals.extend(command_proposal(rules, &facts));
-        proposals.extend(terminal_of(call).map(str::to_owned).map(CallPattern::Terminal));
+    if facts.line.is_some() || typed_terminal(call).is_some() {
+        proposals.extend(propose_command_pattern(rules, &facts));
+        proposals.extend(typed_terminal(call).map(str::to_owned).map(CallPattern::Terminal));
         return proposals;
     }
     let TouchedNames { paths, hosts } = TouchedNames::from_facts(&facts);
@@ -209,12 +209,12 @@ pub fn propose_patterns(rules: &Rules, call: &PolicyCall<'_>) -> Vec<CallPattern
 
 /// Returns the pattern for the first command of a plain line that no rule in a file allows, if it
 /// also covers the other such commands.
-fn command_proposal(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<CallPattern> {
+fn propose_command_pattern(rules: &Rules, facts: &PolicyFacts<'_>) -> Option<CallPattern> {
     let analysis: &ShellAnalysis = facts.shell.as_ref().filter(|shell| shell.is_plain())?;
-    let needs_answer = |command: &&SimpleCommand| !allowed_by_files(rules, command, facts);
+    let needs_answer = |command: &&SimpleCommand| !is_allowed_by_files(rules, command, facts);
     let asked: Vec<&SimpleCommand> = analysis.commands.iter().filter(needs_answer).collect();
     let asked = if asked.is_empty() { analysis.commands.iter().collect() } else { asked };
-    let (program, words) = shell::useful_words(asked.first()?)?;
+    let (program, words) = shell::suggested_words(asked.first()?)?;
     let pattern = CallPattern::Command { program, words };
     asked.iter().all(|command| pattern.covers_command(command)).then_some(pattern)
 }

@@ -5,31 +5,33 @@ use std::path::Path;
 use jaato_types::PathGlob;
 
 use crate::facts::{PolicyFacts, ShellPath};
-use crate::matching::{RuleMatch, match_unread, match_unread_lines};
+use crate::matching::{RuleMatch, match_unread_lines, match_unread_values};
 use crate::shell::{self, NameReach};
 use crate::touched_targets::possible_hosts;
-use crate::{Glob, PathPattern, PathsResolved, expansion};
+use crate::{Glob, PathPattern, ResolvedCallPaths, expansion};
 
 /// Matches a rule's path.
 pub(crate) fn match_path(wanted: &PathPattern, facts: &PolicyFacts<'_>) -> RuleMatch {
     let wanted = PreparedRulePath {
         path: &wanted.path,
         glob: PathGlob::new(&wanted.path),
-        links_are_known: facts.call.resolved.is_some_and(PathsResolved::knows_patterns),
+        links_are_known: facts.call.resolved.is_some_and(ResolvedCallPaths::has_known_patterns),
     };
     let mut named = facts.paths.iter().chain(&facts.undeclared_paths);
-    if let Some(path) = named.find(|path| wanted.glob.covers(path)) {
+    if let Some(path) = named.find(|path| wanted.glob.is_path_match(path)) {
         return RuleMatch::Yes(Some(format!("`{}`", path.display())));
     }
     let names = facts.shell_paths.iter();
     let in_line =
         names.fold(RuleMatch::No, |so_far, name| so_far.or_match(|| wanted.match_name(name)));
-    in_line.or_match(|| match_unclear(facts)).or_match(|| wanted.match_undeclared(facts))
+    in_line
+        .or_match(|| match_unknown_values(facts))
+        .or_match(|| wanted.match_undeclared_text(facts))
 }
 
 /// Matches unknown words of the command line, or unknown values of the arguments.
-pub(crate) fn match_unclear(facts: &PolicyFacts<'_>) -> RuleMatch {
-    if facts.call.may_be_anywhere() {
+pub(crate) fn match_unknown_values(facts: &PolicyFacts<'_>) -> RuleMatch {
+    if facts.call.may_touch_anything() {
         return RuleMatch::Perhaps("it has more paths than jaato checks".to_owned());
     }
     facts.unclear_names.clone().map_or_else(|| match_unread_lines(facts), RuleMatch::Perhaps)
@@ -52,14 +54,14 @@ impl PreparedRulePath<'_> {
     fn match_name(&self, name: &ShellPath) -> RuleMatch {
         let path = name.path.as_path();
         let (is_certain, is_reached) = match name.named.reach {
-            NameReach::Word => (true, self.glob.covers(path)),
+            NameReach::Word => (true, self.glob.is_path_match(path)),
             // `rm -r ~` also removes `~/.ssh`.
-            NameReach::Folder => (true, self.glob.covers(path) || self.is_below(path)),
-            NameReach::Piece => (false, self.glob.covers(path)),
+            NameReach::Folder => (true, self.glob.is_path_match(path) || self.is_below(path)),
+            NameReach::Piece => (false, self.glob.is_path_match(path)),
             NameReach::Below => (false, self.is_below(path)),
             // One of its names may be a link, unless the host has checked.
             NameReach::Pattern => {
-                (false, !self.links_are_known || expansion::may_reach(path, self.path))
+                (false, !self.links_are_known || expansion::may_reach_path(path, self.path))
             }
         };
         let about = || format!("`{}`", path.display());
@@ -80,20 +82,20 @@ impl PreparedRulePath<'_> {
 
     /// Matches undeclared strings. A foreign tool may do anything with a folder. A shipped tool
     /// that reads a folder leaves out denied files.
-    fn match_undeclared(&self, facts: &PolicyFacts<'_>) -> RuleMatch {
+    fn match_undeclared_text(&self, facts: &PolicyFacts<'_>) -> RuleMatch {
         let call = facts.call;
         let written = facts.touched.writes.iter().map(|text| call.absolute_path(text));
         let mut folders = written.chain(facts.undeclared_paths.iter().cloned());
         let mut names = facts.undeclared_names().iter().cloned();
-        let possible = folders
-            .find(|path| self.is_below(path))
-            .or_else(|| names.find(|path| is_anything(path) || self.glob.covers(path)));
+        let possible = folders.find(|path| self.is_below(path)).or_else(|| {
+            names.find(|path| is_any_path_placeholder(path) || self.glob.is_path_match(path))
+        });
         possible.map_or(RuleMatch::No, |path| RuleMatch::Perhaps(format!("`{}`", path.display())))
     }
 }
 
 /// Returns true for the placeholder of names that are too many or too long to check.
-fn is_anything(path: &Path) -> bool {
+fn is_any_path_placeholder(path: &Path) -> bool {
     path == Path::new(shell::ANYTHING)
 }
 
@@ -135,7 +137,12 @@ pub(crate) fn match_host(wanted: &Glob, facts: &PolicyFacts<'_>) -> RuleMatch {
         .filter(|host| (!is_pattern || host.contains('.')) && names(host));
     let possible = of_shell.map(|named| named.host.clone()).chain(undeclared).next();
     possible.map_or_else(
-        || facts.unclear_hosts.clone().map_or_else(|| match_unread(facts), RuleMatch::Perhaps),
+        || {
+            facts
+                .unclear_hosts
+                .clone()
+                .map_or_else(|| match_unread_values(facts), RuleMatch::Perhaps)
+        },
         |host| RuleMatch::Perhaps(format!("`{host}`")),
     )
 }

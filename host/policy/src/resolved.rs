@@ -10,7 +10,7 @@ use crate::{PolicyCall, expansion};
 
 /// The targets of a call's paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PathsResolved {
+pub struct ResolvedCallPaths {
     /// The targets by the paths that were asked for.
     known: BTreeMap<PathBuf, ResolvedPath>,
     extent: PathKnowledge,
@@ -34,7 +34,7 @@ impl CallPaths {
     ) -> Self {
         let mut all = call.named_paths();
         let expanded: Option<Vec<Vec<PathBuf>>> =
-            call.patterns().iter().map(|pattern| expand(pattern)).collect();
+            call.path_patterns().iter().map(|pattern| expand(pattern)).collect();
         let has_patterns = expanded.is_some();
         all.extend(expanded.into_iter().flatten().flatten());
         all.sort();
@@ -43,8 +43,11 @@ impl CallPaths {
     }
 
     /// Combines them with their targets.
-    pub fn with_targets(self, resolved: Vec<Option<ResolvedPath>>) -> PathsResolved {
-        PathsResolved { has_patterns: self.has_patterns, ..PathsResolved::new(self.all, resolved) }
+    pub fn with_targets(self, resolved: Vec<Option<ResolvedPath>>) -> ResolvedCallPaths {
+        ResolvedCallPaths {
+            has_patterns: self.has_patterns,
+            ..ResolvedCallPaths::new(self.all, resolved)
+        }
     }
 }
 
@@ -60,7 +63,7 @@ enum PathKnowledge {
     TooMany,
 }
 
-impl PathsResolved {
+impl ResolvedCallPaths {
     /// Combines the paths with their results.
     pub fn new(asked: Vec<PathBuf>, resolved: Vec<Option<ResolvedPath>>) -> Self {
         if asked.len() > RESOLVE_PATHS_MAX {
@@ -84,13 +87,13 @@ impl PathsResolved {
         &'a self,
         pattern: &'a Path,
     ) -> impl Iterator<Item = &'a ResolvedPath> + 'a {
-        let known = self.known.iter().filter(|(name, _)| expansion::may_match(pattern, name));
+        let known = self.known.iter().filter(|(name, _)| expansion::may_match_path(pattern, name));
         known.map(|(_, it)| it)
     }
 
     /// Returns the targets that differ from the written paths. A link at the end of a path also
     /// counts as a target.
-    pub(crate) fn places(&self) -> impl Iterator<Item = PathBuf> {
+    pub(crate) fn differing_targets(&self) -> impl Iterator<Item = PathBuf> {
         self.known.iter().flat_map(|(written, it)| {
             let written = without_dots(written);
             let places = [PathBuf::from(&it.path), PathBuf::from(&it.entry)];
@@ -99,27 +102,27 @@ impl PathsResolved {
     }
 
     /// Returns true if the environment resolved every path.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.extent == PathKnowledge::All
     }
 
     /// Returns true if the names that patterns of a command line match were resolved.
-    pub(crate) fn knows_patterns(&self) -> bool {
+    pub(crate) fn has_known_patterns(&self) -> bool {
         self.has_patterns && self.extent != PathKnowledge::TooMany
     }
 
     /// Returns true if the call may touch anything, because it has too many paths.
-    pub(crate) fn may_be_anything(&self) -> bool {
+    pub(crate) fn may_touch_anything(&self) -> bool {
         self.extent == PathKnowledge::TooMany
     }
 
     /// Returns the targets that the call's operations must find.
-    pub fn expected(&self) -> Vec<ResolvedPath> {
+    pub fn expected_targets(&self) -> Vec<ResolvedPath> {
         self.known.values().cloned().collect()
     }
 
     /// Returns the paths whose target has changed.
-    pub fn changed_places(&self, later: &Self) -> Vec<PathBuf> {
+    pub fn changed_targets(&self, later: &Self) -> Vec<PathBuf> {
         self.changed_paths(later, |one, other| {
             (&one.path, &one.entry) == (&other.path, &other.entry)
         })

@@ -79,7 +79,7 @@ impl RuleOutcome {
     }
 
     /// Returns a number that orders outcomes from the strictest.
-    pub(crate) fn looseness(self) -> u8 {
+    pub(crate) fn permissiveness(self) -> u8 {
         match self {
             Self::Deny => 0,
             Self::Ask => 1,

@@ -66,7 +66,7 @@ impl std::fmt::Display for Rule {
 
 impl RuleRef {
     /// Creates a reference to a rule that is not from a file.
-    pub(crate) fn unwritten(id: RuleId) -> Self {
+    pub(crate) fn without_file(id: RuleId) -> Self {
         Self { id, layer: id.layer(), written: None }
     }
 

@@ -7,14 +7,15 @@ use jaato_types::permission_prompt::PermissionDecision;
 use jaato_types::{PluginName, ToolName};
 use serde::{Deserialize, Serialize};
 
-use crate::coverage::{covers_whole, needs_trust};
+use crate::coverage::{covers_whole_call, needs_trust};
 use crate::facts::PolicyFacts;
 use crate::{
     CallPattern, PluginSource, PolicyCall, PolicyMode, RuleConditions, RuleFile, RuleOutcome,
     ToolDefinition,
 };
 
-/// Rules as data. Created once for each session. [`Rules::remember`] adds the user's answers.
+/// Rules as data. Created once for each session. [`Rules::remember_answer`] adds the user's
+/// answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `[tools] disabled`.
@@ -26,7 +27,7 @@ pub struct Rules {
     /// Files with rules, in order of precedence.
     pub files: Vec<RuleFile>,
     /// Whether deny rules in files count.
-    pub deny_rules: DenyRules,
+    pub deny_rules: DenyRuleHandling,
     /// The approval mode.
     pub mode: PolicyMode,
     session: Vec<SessionRule>,
@@ -34,7 +35,7 @@ pub struct Rules {
 
 /// Whether deny rules in files count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DenyRules {
+pub enum DenyRuleHandling {
     /// They count.
     #[default]
     Hold,
@@ -72,11 +73,11 @@ impl AllowedTool {
             (None, PluginSource::Shipped | PluginSource::Relayed) => true,
             (None, PluginSource::Elsewhere) => false,
         };
-        is_this_plugin && self.names(tool.as_str())
+        is_this_plugin && self.names_tool(tool.as_str())
     }
 
     /// Returns true if it names a tool, of any plugin.
-    pub fn names(&self, tool: &str) -> bool {
+    pub fn names_tool(&self, tool: &str) -> bool {
         match self.tool.as_str().strip_suffix('*') {
             // A shorter beginning would allow more than the user probably means.
             Some(beginning) if beginning.len() >= BEGINNING_BYTES_MIN => {
@@ -97,19 +98,19 @@ pub struct SessionRule {
     definition: Option<ToolDefinition>,
     decision: PermissionDecision,
     pattern: CallPattern,
-    place: AnswerPlace,
+    place: AnswerOrigin,
 }
 
 /// The place in which a user answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnswerPlace {
+pub struct AnswerOrigin {
     /// The workspace's root. `None` if the call does not run on this machine.
     pub root: Option<PathBuf>,
     /// Whether a kept answer needs the workspace's trust.
     pub waits_for_trust: bool,
 }
 
-impl AnswerPlace {
+impl AnswerOrigin {
     fn from_call(call: &PolicyCall<'_>) -> Self {
         Self {
             root: call.root.filter(|_| call.directory.is_some()).map(Path::to_owned),
@@ -122,7 +123,7 @@ impl SessionRule {
     /// Creates the rule of an answer to this call, for later calls that the pattern covers.
     pub fn new(call: &PolicyCall<'_>, decision: PermissionDecision, pattern: CallPattern) -> Self {
         let (tool, plugin) = (call.tool.clone(), call.plugin.clone());
-        let (definition, place) = (call.definition, AnswerPlace::from_call(call));
+        let (definition, place) = (call.definition, AnswerOrigin::from_call(call));
         Self { tool, plugin, definition, decision, pattern, place }
     }
 
@@ -159,28 +160,28 @@ impl SessionRule {
     }
 
     fn covers_call(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.is_about(facts.call) && self.pattern.covers_call(facts)
+        self.is_for_tool(facts.call) && self.pattern.covers_call(facts)
     }
 
     /// Returns true if it allows a call, whose tool must have the same definition as when the user
     /// answered.
-    fn allows(&self, facts: &PolicyFacts<'_>) -> bool {
+    fn allows_call(&self, facts: &PolicyFacts<'_>) -> bool {
         self.decision.can_run()
             && self.definition == facts.call.definition
             && self.covers_call(facts)
     }
 
     /// Returns the place in which the user answered.
-    pub fn answer_place(&self) -> &AnswerPlace {
+    pub fn answer_origin(&self) -> &AnswerOrigin {
         &self.place
     }
 
-    fn is_about(&self, call: &PolicyCall<'_>) -> bool {
+    fn is_for_tool(&self, call: &PolicyCall<'_>) -> bool {
         self.tool == *call.tool && self.plugin == *call.plugin
     }
 
     /// Returns true if it covers exactly one call.
-    fn is_exact(&self) -> bool {
+    fn is_exact_call(&self) -> bool {
         matches!(self.pattern, CallPattern::Exact { .. })
     }
 }
@@ -193,7 +194,7 @@ impl Rules {
 
     /// Adds an answer. The latest answer about the same calls counts. An answer for a single call
     /// is not kept.
-    pub fn remember(&mut self, rule: SessionRule) {
+    pub fn remember_answer(&mut self, rule: SessionRule) {
         if rule.decision.is_for_one_call() {
             return;
         }
@@ -205,7 +206,7 @@ impl Rules {
     }
 
     /// Forgets the answers that held for the turn.
-    pub fn end_turn(&mut self) {
+    pub fn forget_turn_answers(&mut self) {
         self.session.retain(|rule| rule.decision.duration_name() != "turn");
     }
 
@@ -221,7 +222,7 @@ impl Rules {
     }
 
     /// Removes an answer, by its index in [`Rules::answers`].
-    pub fn take_back(&mut self, index: usize) -> Option<SessionRule> {
+    pub fn remove_answer(&mut self, index: usize) -> Option<SessionRule> {
         (index < self.session.len()).then(|| self.session.remove(index))
     }
 
@@ -230,13 +231,13 @@ impl Rules {
         self.session.clear();
     }
 
-    pub(crate) fn is_allowed(&self, call: &PolicyCall<'_>) -> bool {
+    pub(crate) fn is_allowed_by_option(&self, call: &PolicyCall<'_>) -> bool {
         self.allowed.iter().any(|allowed| allowed.allows_tool(call.tool, call.plugin, call.source))
     }
 
     /// Returns true if the user has allowed calls like this one.
-    pub(crate) fn is_granted(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.session.iter().any(|rule| rule.allows(facts))
+    pub(crate) fn is_granted_call(&self, facts: &PolicyFacts<'_>) -> bool {
+        self.session.iter().any(|rule| rule.allows_call(facts))
     }
 
     /// Lists the command patterns that the user has allowed for calls to this tool.
@@ -245,18 +246,18 @@ impl Rules {
         call: &PolicyCall<'_>,
     ) -> impl Iterator<Item = &CallPattern> {
         let granted =
-            self.session.iter().filter(|rule| rule.decision.can_run() && rule.is_about(call));
+            self.session.iter().filter(|rule| rule.decision.can_run() && rule.is_for_tool(call));
         granted.map(|rule| &rule.pattern)
     }
 
     /// Returns true if the user has denied calls like this one.
-    pub(crate) fn is_refused(&self, facts: &PolicyFacts<'_>) -> bool {
+    pub(crate) fn is_refused_call(&self, facts: &PolicyFacts<'_>) -> bool {
         self.session.iter().any(|rule| !rule.decision.can_run() && rule.covers_call(facts))
     }
 
     /// Returns true if the user allowed exactly this call, and therefore saw all of it.
     pub(crate) fn is_allowed_exactly(&self, facts: &PolicyFacts<'_>) -> bool {
-        self.session.iter().any(|rule| rule.is_exact() && rule.allows(facts))
+        self.session.iter().any(|rule| rule.is_exact_call() && rule.allows_call(facts))
     }
 }
 
@@ -270,8 +271,8 @@ pub fn changes_since_allowed(rules: &Rules, call: &PolicyCall<'_>) -> Vec<&'stat
     let kept = rules.files.iter().flat_map(|file| &file.rules).filter_map(|rule| {
         let before = rule.when.definition.filter(|_| rule.outcome == RuleOutcome::Allow)?;
         let when = RuleConditions { definition: Some(now), ..rule.when.clone() };
-        covers_whole(&when, &facts).then_some(before)
+        covers_whole_call(&when, &facts).then_some(before)
     });
     let before = kept.chain(answers.filter_map(|rule| rule.definition)).last();
-    before.map(|before| before.changes(&now)).unwrap_or_default()
+    before.map(|before| before.changed_parts(&now)).unwrap_or_default()
 }

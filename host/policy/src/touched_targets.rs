@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use jaato_types::touches::ToolCallTargets;
 use serde_json::Value;
 
-use crate::shell::{CommandLine, host_of, is_ambiguous, operand_host};
-use crate::{PathsResolved, PluginSource, PolicyCall, TypedInto};
+use crate::shell::{CommandLine, is_ambiguous_host, operand_host, url_host};
+use crate::{PluginSource, PolicyCall, ResolvedCallPaths, TypingTarget};
 
 /// Names under which foreign tools commonly take a command line.
 const COMMAND_NAMES: [&str; 5] = ["command", "cmd", "command_line", "script", "shell"];
@@ -27,21 +27,21 @@ impl PolicyCall<'_> {
     }
 
     /// Returns true if it types into a terminal whose reader is not known yet.
-    pub fn is_typed_unseen(&self) -> bool {
+    pub fn has_unknown_typing_target(&self) -> bool {
         let is_shipped = self.source == PluginSource::Shipped;
         is_shipped && self.tool.as_str() == "shell_input" && self.typed_into.is_none()
     }
 
     /// Returns the command line that the call runs, if its tool runs one.
     pub fn command_line(&self) -> Option<CommandLine> {
-        self.line_of(&self.collect_touched())
+        self.touched_command_line(&self.collect_touched())
     }
 
-    pub(crate) fn line_of(&self, touched: &ToolCallTargets) -> Option<CommandLine> {
+    pub(crate) fn touched_command_line(&self, touched: &ToolCallTargets) -> Option<CommandLine> {
         if self.source == PluginSource::Shipped {
             match self.tool.as_str() {
-                "cli_based_tool" => return self.words_of_cli(),
-                "shell_input" => return Some(self.typed_line()),
+                "cli_based_tool" => return self.cli_command_line(),
+                "shell_input" => return Some(self.typed_command_line()),
                 _ => {}
             }
             if !touched.commands.is_empty() {
@@ -55,8 +55,8 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the hosts that the arguments name.
-    pub fn hosts(&self) -> Vec<String> {
-        self.hosts_of(&self.collect_touched())
+    pub fn argument_hosts(&self) -> Vec<String> {
+        self.touched_hosts(&self.collect_touched())
     }
 
     fn argument_text(&self, name: &str) -> Option<String> {
@@ -64,7 +64,7 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the command line of `args`, whose words no shell reads.
-    fn words_of_cli(&self) -> Option<CommandLine> {
+    fn cli_command_line(&self) -> Option<CommandLine> {
         let command = self.argument_text("command")?;
         let words = self.arguments.get("args").and_then(Value::as_array);
         let Some(words) = words.filter(|words| !words.is_empty()) else {
@@ -74,29 +74,31 @@ impl PolicyCall<'_> {
         Some(CommandLine::Words(std::iter::once(command).chain(words).collect()))
     }
 
-    fn typed_line(&self) -> CommandLine {
+    fn typed_command_line(&self) -> CommandLine {
         let input = self.argument_text("input").unwrap_or_default();
         match self.typed_into {
             // A tab makes the shell complete the line to something unknown.
-            Some(TypedInto::ShellPrompt) if !input.contains('\t') => CommandLine::Shell(input),
-            Some(TypedInto::ShellPrompt | TypedInto::Unknown) | None => CommandLine::Unknown(input),
+            Some(TypingTarget::ShellPrompt) if !input.contains('\t') => CommandLine::Shell(input),
+            Some(TypingTarget::ShellPrompt | TypingTarget::Unknown) | None => {
+                CommandLine::Unknown(input)
+            }
         }
     }
 
     /// Returns the declared paths in full, and the targets of links on the call's paths, as far as
     /// the host knows them. A pattern is represented by the folder that contains all its matches.
     /// Relative paths stay relative if the working directory is unknown.
-    pub(crate) fn paths_of(&self, touched: &ToolCallTargets) -> Vec<PathBuf> {
-        let texts = self.path_texts(touched);
+    pub(crate) fn touched_paths(&self, touched: &ToolCallTargets) -> Vec<PathBuf> {
+        let texts = self.touched_path_texts(touched);
         let mut paths: Vec<PathBuf> = texts.iter().map(|text| self.absolute_path(text)).collect();
-        paths.extend(self.resolved.into_iter().flat_map(PathsResolved::places));
+        paths.extend(self.resolved.into_iter().flat_map(ResolvedCallPaths::differing_targets));
         paths.sort();
         paths.dedup();
         paths
     }
 
     /// Returns the declared paths as they are written.
-    pub(crate) fn path_texts(&self, touched: &ToolCallTargets) -> Vec<String> {
+    pub(crate) fn touched_path_texts(&self, touched: &ToolCallTargets) -> Vec<String> {
         let declared = [&touched.reads, &touched.writes, &touched.search_roots];
         let declared = declared.into_iter().flatten().filter(|text| !text.is_empty());
         let mut texts: Vec<String> = declared.cloned().collect();
@@ -106,7 +108,7 @@ impl PolicyCall<'_> {
             roots.push(".");
         }
         for pattern in &touched.patterns {
-            texts.extend(roots.iter().flat_map(|root| reach_of(root, pattern)));
+            texts.extend(roots.iter().flat_map(|root| pattern_base_paths(root, pattern)));
         }
         texts
     }
@@ -126,10 +128,10 @@ impl PolicyCall<'_> {
     }
 
     /// Returns the declared hosts, and those of URLs in undeclared strings, in lower case.
-    pub(crate) fn hosts_of(&self, touched: &ToolCallTargets) -> Vec<String> {
+    pub(crate) fn touched_hosts(&self, touched: &ToolCallTargets) -> Vec<String> {
         let declared = touched.hosts.iter().filter(|text| !text.is_empty());
         let declared = declared.map(|text| declared_host(text).unwrap_or_else(|| text.clone()));
-        let undeclared = touched.undeclared.iter().filter_map(|it| host_of(&it.text));
+        let undeclared = touched.undeclared.iter().filter_map(|it| url_host(&it.text));
         let mut hosts: Vec<String> = declared.chain(undeclared).collect();
         hosts.sort();
         hosts.dedup();
@@ -138,7 +140,7 @@ impl PolicyCall<'_> {
 }
 
 /// Returns the paths, as written, at or below which all matches of a pattern are.
-fn reach_of(root: &str, pattern: &str) -> Vec<String> {
+fn pattern_base_paths(root: &str, pattern: &str) -> Vec<String> {
     let below_root = |text: &str| match text.starts_with(['/', '~']) {
         true => text.to_owned(),
         false => format!("{root}/{text}"),
@@ -168,8 +170,8 @@ pub(crate) fn possible_hosts(text: &str) -> impl Iterator<Item = String> {
 pub(crate) fn may_be_ambiguous_host(text: &str) -> bool {
     let is_host = |text: &str| text.contains(['.', '%', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
     let is_word = !text.trim().contains(char::is_whitespace) && is_host(text);
-    let mut urls = split_words(text).filter(|word| host_of(word).is_some());
-    is_word && is_ambiguous(text) || urls.any(is_ambiguous)
+    let mut urls = split_words(text).filter(|word| url_host(word).is_some());
+    is_word && is_ambiguous_host(text) || urls.any(is_ambiguous_host)
 }
 
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
@@ -182,5 +184,5 @@ fn declared_host(text: &str) -> Option<String> {
     let text = text.trim();
     let rest = text.split_once(':').map(|(_, rest)| rest).filter(|rest| rest.starts_with('/'));
     let rest = rest.unwrap_or(text).trim_start_matches(['/', '\\']);
-    host_of(text).or_else(|| operand_host(rest))
+    url_host(text).or_else(|| operand_host(rest))
 }

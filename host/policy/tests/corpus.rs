@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_policy::{
-    CallPaths, CommandPattern, Glob, PathPattern, PathsResolved, PluginSource, PolicyCall,
+    CallPaths, CommandPattern, Glob, PathPattern, PluginSource, PolicyCall, ResolvedCallPaths,
     RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, WorkspaceTrust,
     decide, shipped_rules,
 };
@@ -14,12 +14,12 @@ use serde_json::json;
 const CORPUS: &str = include_str!("corpus.txt");
 
 /// The rules of a section, and whether the workspace is trusted.
-struct Section {
+struct CorpusSection {
     rules: Rules,
     workspace: WorkspaceTrust,
 }
 
-impl Section {
+impl CorpusSection {
     fn parse(text: &str) -> Self {
         let mut rules = Rules::default();
         let mut workspace = WorkspaceTrust::Trusted;
@@ -95,7 +95,7 @@ const LINKS: [(&str, &str); 2] =
     [("/srv/deeplink", "/srv/a/b/c"), ("/srv/vaultlink", "/home/ann/vault")];
 
 /// Resolves the paths of a call with these links.
-pub(crate) fn resolved_paths(call: &PolicyCall<'_>) -> PathsResolved {
+pub(crate) fn resolved_paths(call: &PolicyCall<'_>) -> ResolvedCallPaths {
     let paths = CallPaths::from_call(call, |_| Some(Vec::new()));
     let resolved = paths.all.iter().map(|path| {
         let mut whole = PathBuf::new();
@@ -130,14 +130,14 @@ fn spell_out(text: &str) -> String {
 }
 
 /// A line of the corpus.
-pub(crate) struct Case {
+pub(crate) struct CorpusCase {
     number: usize,
     wanted: &'static str,
     command: &'static str,
     decided: RuleOutcome,
 }
 
-impl Case {
+impl CorpusCase {
     /// Returns true if a line that must not run without a prompt is allowed.
     pub(crate) fn passes(&self) -> bool {
         self.wanted != "allow" && self.decided == RuleOutcome::Allow
@@ -157,29 +157,29 @@ impl Case {
 }
 
 /// Decides about each line of the corpus.
-pub(crate) fn cases() -> Vec<Case> {
-    let mut section = Section::parse("yes");
+pub(crate) fn corpus_cases() -> Vec<CorpusCase> {
+    let mut section = CorpusSection::parse("yes");
     let mut cases = Vec::new();
     for (at, line) in CORPUS.lines().enumerate() {
         if let Some(rules) = line.strip_prefix("= ") {
-            section = Section::parse(rules);
+            section = CorpusSection::parse(rules);
             continue;
         }
         let Some((wanted, command)) = line.split_once(' ').filter(|(it, _)| *it != "#") else {
             continue;
         };
         let decided = section.decide(&spell_out(command));
-        cases.push(Case { number: at + 1, wanted, command, decided });
+        cases.push(CorpusCase { number: at + 1, wanted, command, decided });
     }
     cases
 }
 
 #[test]
 fn every_line_of_the_corpus_is_decided_as_it_says() {
-    let cases = cases();
+    let cases = corpus_cases();
     let mut wrong = String::new();
     for case in cases.iter().filter(|case| !case.is_right()) {
-        let Case { number, wanted, command, decided } = case;
+        let CorpusCase { number, wanted, command, decided } = case;
         wrong += &format!("line {number}: {}, not {wanted} {command}\n", decided.name());
     }
     assert!(wrong.is_empty(), "{} cases:\n{wrong}", cases.len());
@@ -191,7 +191,7 @@ fn every_line_of_the_corpus_is_decided_as_it_says() {
 /// Appending to a line could make it safer only by removing a doubt, which never happens.
 #[test]
 fn command_appended_to_an_allowed_line_is_never_allowed() {
-    let section = Section::parse("allow ls");
+    let section = CorpusSection::parse("allow ls");
     for join in [";", "&", "&&", "||", "|", "|&", "\n", "\r\n", " ; ", "`", "$(", "(", "<(", ">("] {
         for program in ["rm", "sh -c x", "./x", "env rm", "LS", "$x"] {
             let line = format!("ls{join}{program}");
@@ -203,7 +203,7 @@ fn command_appended_to_an_allowed_line_is_never_allowed() {
 /// Lines that were written to keep a reader busy, or to crash it.
 #[test]
 fn hostile_command_lines_are_analysed_without_hanging() {
-    let rules = Section::parse("deny rm | allow ls | yes");
+    let rules = CorpusSection::parse("deny rm | allow ls | yes");
     for piece in [
         "(",
         "((",

@@ -12,14 +12,14 @@ use serde_json::Value;
 /// A call as text: a tool, then words: `shipped`, `read_only`, `destructive`, `open_world`,
 /// `auto_approval`, `person`, `plugin=NAME`, `args=TEXT`. A property whose word is missing is
 /// false.
-struct Scene {
+struct ParsedCall {
     tool: ToolName,
     plugin: PluginName,
     words: Vec<String>,
     arguments: Value,
 }
 
-impl Scene {
+impl ParsedCall {
     fn parse(text: &str) -> Self {
         let mut words = text.split(' ').map(str::to_owned);
         let tool = ToolName::new(words.next().unwrap());
@@ -36,28 +36,28 @@ impl Scene {
         Self { tool, plugin, words, arguments }
     }
 
-    fn has(&self, word: &str) -> bool {
+    fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|known| known == word)
     }
 
-    fn call(&self) -> PolicyCall<'_> {
+    fn policy_call(&self) -> PolicyCall<'_> {
         PolicyCall {
             tool: &self.tool,
             plugin: &self.plugin,
-            source: if self.has("shipped") {
+            source: if self.has_word("shipped") {
                 PluginSource::Shipped
             } else {
                 PluginSource::Elsewhere
             },
             annotations: Annotations {
-                read_only: self.has("read_only"),
-                destructive: self.has("destructive"),
+                read_only: self.has_word("read_only"),
+                destructive: self.has_word("destructive"),
                 idempotent: false,
-                open_world: self.has("open_world"),
+                open_world: self.has_word("open_world"),
                 parallel_safe: false,
             },
-            auto_approval: self.has("auto_approval"),
-            caller: if self.has("person") { Caller::Person } else { Caller::Model },
+            auto_approval: self.has_word("auto_approval"),
+            caller: if self.has_word("person") { Caller::Person } else { Caller::Model },
             arguments: &self.arguments,
             schema: &Value::Null,
             definition: None,
@@ -76,9 +76,9 @@ impl Scene {
 
 /// The answer to a call: a permission for the widest pattern that a shipped tool's prompt offers,
 /// or for exactly this call to other tools, or a denial for the tool.
-fn answer(call: &str, decision: PermissionDecision) -> SessionRule {
-    let scene = Scene::parse(call);
-    let call = scene.call();
+fn session_answer(call: &str, decision: PermissionDecision) -> SessionRule {
+    let scene = ParsedCall::parse(call);
+    let call = scene.policy_call();
     let pattern = match (decision.can_run(), call.source) {
         (true, PluginSource::Shipped) => propose_patterns(&Rules::default(), &call).pop().unwrap(),
         (true, PluginSource::Relayed | PluginSource::Elsewhere) => CallPattern::exact_call(&call),
@@ -96,10 +96,10 @@ fn parse_rules(text: &str) -> Rules {
             ("allow", tool) => _ = rules.allowed.insert(AllowedTool::parse(tool)),
             ("yes", "") => rules.allow_all = true,
             ("always", call) => {
-                rules.remember(answer(call, PermissionDecision::AllowInSession));
+                rules.remember_answer(session_answer(call, PermissionDecision::AllowInSession));
             }
             ("never", call) => {
-                rules.remember(answer(call, PermissionDecision::DenyInSession));
+                rules.remember_answer(session_answer(call, PermissionDecision::DenyInSession));
             }
             other => panic!("unknown rule {other:?}"),
         }
@@ -108,78 +108,90 @@ fn parse_rules(text: &str) -> Rules {
 }
 
 fn decide_call(rules: &str, call: &str) -> Decision {
-    decide(&parse_rules(rules), &Scene::parse(call).call())
+    decide(&parse_rules(rules), &ParsedCall::parse(call).policy_call())
 }
 
 #[track_caller]
-fn check(rules: &str, call: &str, expected: Expect) {
+fn check_decision(rules: &str, call: &str, expected: Expect) {
     let Decision { outcome, rule } = decide_call(rules, call);
     expected.assert_eq(&format!("{outcome:?} by {rule}"));
 }
 
 #[test]
 fn call_without_a_matching_rule_is_asked() {
-    check("", "shell", expect!["Ask by ask.silence"]);
-    check("", "shell shipped", expect!["Ask by ask.silence"]);
-    check("", "shell shipped destructive open_world", expect!["Ask by ask.silence"]);
-    check("allow other", "shell", expect!["Ask by ask.silence"]);
+    check_decision("", "shell", expect!["Ask by ask.silence"]);
+    check_decision("", "shell shipped", expect!["Ask by ask.silence"]);
+    check_decision("", "shell shipped destructive open_world", expect!["Ask by ask.silence"]);
+    check_decision("allow other", "shell", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn read_only_tools_of_shipped_plugins_are_granted() {
-    check("", "look shipped read_only", expect!["Allow by shipped.read_only"]);
-    check("", "look shipped read_only open_world", expect!["Allow by shipped.read_only"]);
-    check("", "look shipped auto_approval", expect!["Allow by shipped.auto_approval"]);
-    check("", "look shipped read_only auto_approval", expect!["Allow by shipped.read_only"]);
+    check_decision("", "look shipped read_only", expect!["Allow by shipped.read_only"]);
+    check_decision("", "look shipped read_only open_world", expect!["Allow by shipped.read_only"]);
+    check_decision("", "look shipped auto_approval", expect!["Allow by shipped.auto_approval"]);
+    check_decision(
+        "",
+        "look shipped read_only auto_approval",
+        expect!["Allow by shipped.read_only"],
+    );
 }
 
 #[test]
 fn annotations_of_foreign_plugins_grant_nothing() {
-    check("", "look read_only", expect!["Ask by ask.unproven_promise"]);
-    check("", "look auto_approval", expect!["Ask by ask.unproven_promise"]);
-    check("", "look read_only auto_approval", expect!["Ask by ask.unproven_promise"]);
+    check_decision("", "look read_only", expect!["Ask by ask.unproven_promise"]);
+    check_decision("", "look auto_approval", expect!["Ask by ask.unproven_promise"]);
+    check_decision("", "look read_only auto_approval", expect!["Ask by ask.unproven_promise"]);
 }
 
 #[test]
 fn allow_and_yes_options_allow_calls() {
-    check("allow shell", "shell shipped destructive", expect!["Allow by option.allow"]);
-    check("yes", "shell destructive", expect!["Allow by option.yes"]);
-    check("allow shell\nyes", "shell shipped", expect!["Allow by option.allow"]);
+    check_decision("allow shell", "shell shipped destructive", expect!["Allow by option.allow"]);
+    check_decision("yes", "shell destructive", expect!["Allow by option.yes"]);
+    check_decision("allow shell\nyes", "shell shipped", expect!["Allow by option.allow"]);
 }
 
 #[test]
 fn foreign_tool_is_allowed_only_together_with_its_plugin_name() {
-    check("allow shell", "shell", expect!["Ask by ask.silence"]);
-    check("allow tool-x:shell", "shell", expect!["Allow by option.allow"]);
-    check("allow tool-x:shell", "shell shipped", expect!["Allow by option.allow"]);
-    check("allow tool-x:shell", "shell plugin=tool-y", expect!["Ask by ask.silence"]);
-    check("allow tool-x:shell", "shell shipped plugin=tool-y", expect!["Ask by ask.silence"]);
-    check("allow tool-x:shell", "shell2", expect!["Ask by ask.silence"]);
-    check("allow tool-x:", "shell", expect!["Ask by ask.silence"]);
+    check_decision("allow shell", "shell", expect!["Ask by ask.silence"]);
+    check_decision("allow tool-x:shell", "shell", expect!["Allow by option.allow"]);
+    check_decision("allow tool-x:shell", "shell shipped", expect!["Allow by option.allow"]);
+    check_decision("allow tool-x:shell", "shell plugin=tool-y", expect!["Ask by ask.silence"]);
+    check_decision(
+        "allow tool-x:shell",
+        "shell shipped plugin=tool-y",
+        expect!["Ask by ask.silence"],
+    );
+    check_decision("allow tool-x:shell", "shell2", expect!["Ask by ask.silence"]);
+    check_decision("allow tool-x:", "shell", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn allow_option_matches_a_whole_name_or_a_prefix_of_three_letters() {
-    check("allow she*", "shell shipped", expect!["Allow by option.allow"]);
-    check("allow she*", "shell", expect!["Ask by ask.silence"]);
-    check("allow sh*", "shell shipped", expect!["Ask by ask.silence"]);
-    check("allow shell", "shell2 shipped", expect!["Ask by ask.silence"]);
-    check("allow shell", "Shell shipped", expect!["Ask by ask.silence"]);
-    check("allow *", "shell shipped", expect!["Ask by ask.silence"]);
+    check_decision("allow she*", "shell shipped", expect!["Allow by option.allow"]);
+    check_decision("allow she*", "shell", expect!["Ask by ask.silence"]);
+    check_decision("allow sh*", "shell shipped", expect!["Ask by ask.silence"]);
+    check_decision("allow shell", "shell2 shipped", expect!["Ask by ask.silence"]);
+    check_decision("allow shell", "Shell shipped", expect!["Ask by ask.silence"]);
+    check_decision("allow *", "shell shipped", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn disabled_beats_everything() {
     let all = "disable look\nallow look\nyes\nalways look shipped read_only";
-    check(all, "look shipped read_only auto_approval", expect!["Deny by tools.disabled"]);
-    check(all, "look person", expect!["Deny by tools.disabled"]);
+    check_decision(all, "look shipped read_only auto_approval", expect!["Deny by tools.disabled"]);
+    check_decision(all, "look person", expect!["Deny by tools.disabled"]);
 }
 
 #[test]
 fn session_deny_overrides_every_allow() {
-    check("never shell\nallow shell\nyes", "shell", expect!["Deny by session.never"]);
-    check("never look shipped", "look shipped read_only", expect!["Deny by session.never"]);
-    check(
+    check_decision("never shell\nallow shell\nyes", "shell", expect!["Deny by session.never"]);
+    check_decision(
+        "never look shipped",
+        "look shipped read_only",
+        expect!["Deny by session.never"],
+    );
+    check_decision(
         "always shell args=a destructive\nnever shell args=b destructive",
         "shell args=a destructive",
         expect!["Deny by session.never"],
@@ -188,15 +200,15 @@ fn session_deny_overrides_every_allow() {
 
 #[test]
 fn call_that_the_user_makes_is_not_asked() {
-    check("", "shell person destructive", expect!["Allow by own_call"]);
-    check("", "shell destructive", expect!["Ask by ask.silence"]);
+    check_decision("", "shell person destructive", expect!["Allow by own_call"]);
+    check_decision("", "shell destructive", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn session_allow_covers_any_arguments_of_a_harmless_tool() {
     let always = "always note shipped args=a";
-    check(always, "note shipped args=b", expect!["Allow by session.always"]);
-    check(
+    check_decision(always, "note shipped args=b", expect!["Allow by session.always"]);
+    check_decision(
         "always look shipped read_only destructive open_world args=a",
         "look shipped auto_approval read_only args=b",
         expect!["Allow by session.always"],
@@ -231,22 +243,38 @@ fn session_allow_of_a_foreign_tool_covers_only_the_same_arguments() {
 #[test]
 fn session_allow_for_same_arguments_stays_valid_if_annotations_change() {
     let always = "always note shipped args=a";
-    check(always, "note shipped destructive args=a", expect!["Allow by session.always"]);
+    check_decision(always, "note shipped destructive args=a", expect!["Allow by session.always"]);
     // So does a tool whose name moved to a plugin from elsewhere.
-    check(always, "note args=a", expect!["Allow by session.always"]);
+    check_decision(always, "note args=a", expect!["Allow by session.always"]);
 }
 
 #[test]
 fn session_answer_does_not_apply_to_another_plugin_or_tool() {
-    check("always note plugin=tool-a", "note plugin=tool-b", expect!["Ask by ask.silence"]);
-    check("never note plugin=tool-a\nyes", "note plugin=tool-b", expect!["Allow by option.yes"]);
-    check("always note", "note2", expect!["Ask by ask.silence"]);
+    check_decision(
+        "always note plugin=tool-a",
+        "note plugin=tool-b",
+        expect!["Ask by ask.silence"],
+    );
+    check_decision(
+        "never note plugin=tool-a\nyes",
+        "note plugin=tool-b",
+        expect!["Allow by option.yes"],
+    );
+    check_decision("always note", "note2", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn the_latest_answer_counts() {
-    check("always note shipped\nnever note", "note shipped", expect!["Deny by session.never"]);
-    check("never note\nalways note shipped", "note shipped", expect!["Allow by session.always"]);
+    check_decision(
+        "always note shipped\nnever note",
+        "note shipped",
+        expect!["Deny by session.never"],
+    );
+    check_decision(
+        "never note\nalways note shipped",
+        "note shipped",
+        expect!["Allow by session.always"],
+    );
 }
 
 #[test]
@@ -267,9 +295,9 @@ fn every_decision_explains_itself() {
     let mut texts = String::new();
     for (rules, call) in table {
         let decision = decide_call(rules, call);
-        let scene = Scene::parse(call);
-        texts += &format!("{}: {}\n", decision.rule, decision.explain(&scene.call()));
-        if let Some(hint) = decision.hint(&scene.call()) {
+        let scene = ParsedCall::parse(call);
+        texts += &format!("{}: {}\n", decision.rule, decision.explain(&scene.policy_call()));
+        if let Some(hint) = decision.refusal_hint(&scene.policy_call()) {
             texts += &format!("  hint: {hint}\n");
         }
     }

@@ -36,7 +36,7 @@ fn outcome_of_line(line: &str, mode: PolicyMode) -> RuleOutcome {
     decide(&rules, &PolicyCall { resolved: Some(&resolved), ..call }).outcome
 }
 
-fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+fn everyday_commands() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = EVERYDAY.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.filter_map(|line| line.split_once(' '))
 }
@@ -44,7 +44,7 @@ fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// For each kind, the number of commands that are asked about or denied, and their total.
 pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
     let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for (kind, line) in commands() {
+    for (kind, line) in everyday_commands() {
         let (asked, all) = kinds.entry(kind).or_default();
         *all += 1;
         *asked += usize::from(outcome_of_line(line, PolicyMode::Ask) != RuleOutcome::Allow);
@@ -55,8 +55,8 @@ pub(crate) fn asked_by_kind() -> BTreeMap<&'static str, (usize, usize)> {
 #[test]
 fn most_read_only_commands_run_without_a_prompt_and_no_others_do() {
     let mut wrong = String::new();
-    for (kind, line) in
-        commands().filter(|(_, line)| outcome_of_line(line, PolicyMode::Ask) == RuleOutcome::Allow)
+    for (kind, line) in everyday_commands()
+        .filter(|(_, line)| outcome_of_line(line, PolicyMode::Ask) == RuleOutcome::Allow)
     {
         if kind != "reads" {
             wrong += &format!("{kind}: {line}\n");

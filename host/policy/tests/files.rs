@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use jaato_policy::{
     AllowedTool, AnnotationKind, CallPattern, Caller, CallingAgent, CommandPattern, Decision,
-    DenyRules, Glob, PathPattern, PathsResolved, PluginSource, PolicyCall, PolicyMode,
+    DenyRuleHandling, Glob, PathPattern, PluginSource, PolicyCall, PolicyMode, ResolvedCallPaths,
     RestOfCommand, Rule, RuleConditions, RuleFile, RuleLayer, RuleOutcome, Rules, SessionRule,
-    TypedInto, WorkspaceTrust, decide, evaluate, propose_patterns,
+    TypingTarget, WorkspaceTrust, decide, evaluate_call, propose_patterns,
 };
 use jaato_types::files::{FileIdentity, RESOLVE_PATHS_MAX, ResolvedPath};
 use jaato_types::permission_prompt::PermissionDecision;
@@ -15,7 +15,7 @@ use jaato_types::{Annotations, PluginName, ToolName};
 use serde_json::{Value, json};
 
 /// A call to decide about. Fields that a test does not set are those of a shell command.
-pub struct Scene {
+pub struct TestCall {
     tool: ToolName,
     pub plugin: PluginName,
     pub arguments: Value,
@@ -23,18 +23,18 @@ pub struct Scene {
     annotations: Annotations,
     caller: Caller,
     agent: CallingAgent<'static>,
-    resolved: Option<PathsResolved>,
+    resolved: Option<ResolvedCallPaths>,
     pub source: PluginSource,
-    typed_into: Option<TypedInto>,
+    typed_into: Option<TypingTarget>,
 }
 
-impl Scene {
+impl TestCall {
     pub fn new(tool: &str, arguments: Value) -> Self {
         Self {
             tool: tool.into(),
             plugin: "tool-file-edit".into(),
             arguments,
-            schema: schema(),
+            schema: tool_schema(),
             annotations: Annotations { open_world: false, ..Annotations::default() },
             caller: Caller::Model,
             agent: CallingAgent::MAIN,
@@ -44,11 +44,11 @@ impl Scene {
         }
     }
 
-    fn shell(command: &str) -> Self {
+    fn shell_call(command: &str) -> Self {
         Self::new("cli_based_tool", json!({ "command": command }))
     }
 
-    pub fn call(&self) -> PolicyCall<'_> {
+    pub fn policy_call(&self) -> PolicyCall<'_> {
         PolicyCall {
             tool: &self.tool,
             plugin: &self.plugin,
@@ -73,7 +73,7 @@ impl Scene {
 }
 
 /// Resolves a path to a target. Without one, the target is unknown.
-fn leads(written: &str, place: Option<&str>) -> PathsResolved {
+fn resolved_target(written: &str, place: Option<&str>) -> ResolvedCallPaths {
     let resolved = place.map(|place| ResolvedPath {
         asked: written.to_owned(),
         path: place.to_owned(),
@@ -81,11 +81,11 @@ fn leads(written: &str, place: Option<&str>) -> PathsResolved {
         identity: Some(FileIdentity::new(1, 2)),
         ..ResolvedPath::default()
     });
-    PathsResolved::new(vec![written.into()], vec![resolved])
+    ResolvedCallPaths::new(vec![written.into()], vec![resolved])
 }
 
 /// The arguments of all tools here, declared like those of shipped tools.
-fn schema() -> Value {
+fn tool_schema() -> Value {
     let string = |touches: Value| json!({ "type": "string", KEYWORD: touches });
     let many =
         |touches: &str| json!({ "type": "array", "items": { "type": "string" }, KEYWORD: touches });
@@ -114,7 +114,7 @@ fn schema() -> Value {
 }
 
 /// Parses one rule per line, `DECISION KEY VALUE`, as the file of a layer.
-fn file(layer: RuleLayer, text: &str) -> RuleFile {
+fn rule_file(layer: RuleLayer, text: &str) -> RuleFile {
     let mut rules = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let mut parts = line.splitn(3, ' ');
@@ -153,121 +153,145 @@ fn file(layer: RuleLayer, text: &str) -> RuleFile {
     RuleFile { layer, path, default: None, rules, broken: None }
 }
 
-pub fn user(text: &str) -> Rules {
-    Rules::from_files(vec![file(RuleLayer::User, text)])
+pub fn user_rules(text: &str) -> Rules {
+    Rules::from_files(vec![rule_file(RuleLayer::User, text)])
 }
 
 #[track_caller]
-pub fn check(rules: &Rules, scene: &Scene, expected: &str) {
-    let call = scene.call();
+pub fn check_outcome(rules: &Rules, scene: &TestCall, expected: &str) {
+    let call = scene.policy_call();
     let decision = decide(rules, &call);
     let place = decision.rule.file_and_line().unwrap_or_default();
     let shown = format!("{} {} {place}", decision.outcome.name(), decision.rule);
     assert_eq!(shown.trim_end(), expected, "{}", decision.explain(&call));
-    assert_eq!(evaluate(rules, &call).decision, decision);
+    assert_eq!(evaluate_call(rules, &call).decision, decision);
 }
 
 #[test]
 fn a_deny_beats_every_allow() {
-    let note = Scene::new("note", json!({}));
-    let mut rules = user("allow tool note\nask tool note\ndeny tool no*");
+    let note = TestCall::new("note", json!({}));
+    let mut rules = user_rules("allow tool note\nask tool note\ndeny tool no*");
     rules.allow_all = true;
     rules.allowed.insert(AllowedTool::parse("note"));
-    rules.remember(SessionRule::new(
-        &note.call(),
+    rules.remember_answer(SessionRule::new(
+        &note.policy_call(),
         PermissionDecision::AllowInSession,
         CallPattern::Tool,
     ));
-    check(&rules, &note, "deny file.deny user.toml:3");
-    let typed = Scene { caller: Caller::Person, ..Scene::new("note", json!({})) };
-    check(&rules, &typed, "deny file.deny user.toml:3");
-    rules.deny_rules = DenyRules::Ignored;
-    check(&rules, &note, "allow option.allow");
-    check(&rules, &typed, "allow own_call");
+    check_outcome(&rules, &note, "deny file.deny user.toml:3");
+    let typed = TestCall { caller: Caller::Person, ..TestCall::new("note", json!({})) };
+    check_outcome(&rules, &typed, "deny file.deny user.toml:3");
+    rules.deny_rules = DenyRuleHandling::Ignored;
+    check_outcome(&rules, &note, "allow option.allow");
+    check_outcome(&rules, &typed, "allow own_call");
 }
 
 #[test]
 fn ignoring_deny_rules_keeps_disabled_tools_and_session_denials() {
-    let note = Scene::new("note", json!({}));
-    let mut rules = user("deny tool note");
-    rules.deny_rules = DenyRules::Ignored;
-    rules.remember(SessionRule::new(
-        &note.call(),
+    let note = TestCall::new("note", json!({}));
+    let mut rules = user_rules("deny tool note");
+    rules.deny_rules = DenyRuleHandling::Ignored;
+    rules.remember_answer(SessionRule::new(
+        &note.policy_call(),
         PermissionDecision::DenyInSession,
         CallPattern::Tool,
     ));
-    check(&rules, &note, "deny session.never");
+    check_outcome(&rules, &note, "deny session.never");
     rules.disabled.insert("note".into());
-    check(&rules, &note, "deny tools.disabled");
+    check_outcome(&rules, &note, "deny tools.disabled");
 }
 
 #[test]
 fn a_later_file_only_tightens() {
-    let note = Scene::new("note", json!({}));
+    let note = TestCall::new("note", json!({}));
     let rules = |one: &str, other: &str| {
-        Rules::from_files(vec![file(RuleLayer::Enterprise, one), file(RuleLayer::Workspace, other)])
+        Rules::from_files(vec![
+            rule_file(RuleLayer::Enterprise, one),
+            rule_file(RuleLayer::Workspace, other),
+        ])
     };
-    check(&rules("ask tool note", "allow tool note"), &note, "ask file.ask enterprise.toml:1");
-    check(&rules("allow tool note", "ask tool note"), &note, "ask file.ask workspace.toml:1");
-    check(&rules("deny tool note", "allow tool note"), &note, "deny file.deny enterprise.toml:1");
-    check(&rules("allow tool note", "deny tool note"), &note, "deny file.deny workspace.toml:1");
-    check(&rules("allow tool note", "allow tool x"), &note, "allow file.allow enterprise.toml:1");
+    check_outcome(
+        &rules("ask tool note", "allow tool note"),
+        &note,
+        "ask file.ask enterprise.toml:1",
+    );
+    check_outcome(
+        &rules("allow tool note", "ask tool note"),
+        &note,
+        "ask file.ask workspace.toml:1",
+    );
+    check_outcome(
+        &rules("deny tool note", "allow tool note"),
+        &note,
+        "deny file.deny enterprise.toml:1",
+    );
+    check_outcome(
+        &rules("allow tool note", "deny tool note"),
+        &note,
+        "deny file.deny workspace.toml:1",
+    );
+    check_outcome(
+        &rules("allow tool note", "allow tool x"),
+        &note,
+        "allow file.allow enterprise.toml:1",
+    );
 }
 
 #[test]
 fn yes_option_overrides_ask_rules_of_the_user_but_not_the_enterprise() {
-    let note = Scene::new("note", json!({}));
-    let mut rules = user("ask tool note");
+    let note = TestCall::new("note", json!({}));
+    let mut rules = user_rules("ask tool note");
     rules.allow_all = true;
-    check(&rules, &note, "allow option.yes");
-    rules.files = vec![file(RuleLayer::Enterprise, "ask tool note")];
-    check(&rules, &note, "ask file.ask enterprise.toml:1");
-    rules.remember(SessionRule::new(
-        &note.call(),
+    check_outcome(&rules, &note, "allow option.yes");
+    rules.files = vec![rule_file(RuleLayer::Enterprise, "ask tool note")];
+    check_outcome(&rules, &note, "ask file.ask enterprise.toml:1");
+    rules.remember_answer(SessionRule::new(
+        &note.policy_call(),
         PermissionDecision::AllowInSession,
         CallPattern::Tool,
     ));
-    check(&rules, &note, "allow option.yes");
+    check_outcome(&rules, &note, "allow option.yes");
 }
 
 #[test]
 fn a_broken_file_denies_everything_and_says_so() {
-    let mut rules = user("allow tool look");
+    let mut rules = user_rules("allow tool look");
     rules.files[0].broken = Some((7, "`x` is unknown".to_owned()));
     rules.allow_all = true;
-    let mut look = Scene::new("look", json!({}));
+    let mut look = TestCall::new("look", json!({}));
     look.annotations.read_only = true;
-    check(&rules, &look, "deny file.broken user.toml:7");
-    let call = look.call();
+    check_outcome(&rules, &look, "deny file.broken user.toml:7");
+    let call = look.policy_call();
     assert!(decide(&rules, &call).explain(&call).contains("`x` is unknown"));
 }
 
 #[test]
 fn default_applies_if_no_rule_matches_and_the_strictest_default_wins() {
-    let note = Scene::new("note", json!({}));
-    let mut look = Scene::new("look", json!({}));
+    let note = TestCall::new("note", json!({}));
+    let mut look = TestCall::new("look", json!({}));
     look.annotations.read_only = true;
-    let mut rules = user("allow tool other");
+    let mut rules = user_rules("allow tool other");
     rules.files[0].default = Some((RuleOutcome::Allow, 1));
-    check(&rules, &note, "allow file.default_allow user.toml:1");
-    rules
-        .files
-        .push(RuleFile { default: Some((RuleOutcome::Deny, 2)), ..file(RuleLayer::Workspace, "") });
-    check(&rules, &note, "deny file.default_deny workspace.toml:2");
-    check(&rules, &look, "allow shipped.read_only");
+    check_outcome(&rules, &note, "allow file.default_allow user.toml:1");
+    rules.files.push(RuleFile {
+        default: Some((RuleOutcome::Deny, 2)),
+        ..rule_file(RuleLayer::Workspace, "")
+    });
+    check_outcome(&rules, &note, "deny file.default_deny workspace.toml:2");
+    check_outcome(&rules, &look, "allow shipped.read_only");
     rules.files[1].default = Some((RuleOutcome::Allow, 2));
     rules.files[0].default = None;
-    check(&rules, &note, "ask ask.silence");
+    check_outcome(&rules, &note, "ask ask.silence");
 }
 
 #[test]
 fn path_rules_match_whole_components_and_resolved_symlinks() {
-    let rules = user("deny path ~/.ssh\nallow path src");
-    let at = |path: &str| Scene::new("updateFile", json!({ "path": path }));
-    check(&rules, &at("src/a.rs"), "allow file.allow user.toml:2");
-    check(&rules, &at("/project/src"), "allow file.allow user.toml:2");
+    let rules = user_rules("deny path ~/.ssh\nallow path src");
+    let at = |path: &str| TestCall::new("updateFile", json!({ "path": path }));
+    check_outcome(&rules, &at("src/a.rs"), "allow file.allow user.toml:2");
+    check_outcome(&rules, &at("/project/src"), "allow file.allow user.toml:2");
     for outside in ["srcx/a.rs", "src/../b", "/src", "../project2/src", "~/src", ""] {
-        check(&rules, &at(outside), "ask ask.silence");
+        check_outcome(&rules, &at(outside), "ask ask.silence");
     }
     for denied in [
         "~/.ssh/id",
@@ -277,40 +301,43 @@ fn path_rules_match_whole_components_and_resolved_symlinks() {
         "src/../../home/ann/.ssh/id",
         "file:///home/ann/.ssh/id",
     ] {
-        check(&rules, &at(denied), "deny file.deny user.toml:1");
+        check_outcome(&rules, &at(denied), "deny file.deny user.toml:1");
     }
     let mut linked = at("src/link");
-    linked.resolved = Some(leads("/project/src/link", Some("/home/ann/.ssh/id")));
-    check(&rules, &linked, "deny file.deny user.toml:1");
-    linked.resolved = Some(leads("/project/src/link", Some("/etc/passwd")));
-    check(&rules, &linked, "ask ask.silence");
+    linked.resolved = Some(resolved_target("/project/src/link", Some("/home/ann/.ssh/id")));
+    check_outcome(&rules, &linked, "deny file.deny user.toml:1");
+    linked.resolved = Some(resolved_target("/project/src/link", Some("/etc/passwd")));
+    check_outcome(&rules, &linked, "ask ask.silence");
     let mut dotted = at("src/link/../key");
-    dotted.resolved = Some(leads("/project/src/link/../key", Some("/home/ann/.ssh/key")));
-    check(&rules, &dotted, "deny file.deny user.toml:1");
-    dotted.resolved = Some(leads("/project/src/link/../key", Some("/project/src/deep/key")));
-    check(&rules, &dotted, "allow file.allow user.toml:2");
+    dotted.resolved = Some(resolved_target("/project/src/link/../key", Some("/home/ann/.ssh/key")));
+    check_outcome(&rules, &dotted, "deny file.deny user.toml:1");
+    dotted.resolved =
+        Some(resolved_target("/project/src/link/../key", Some("/project/src/deep/key")));
+    check_outcome(&rules, &dotted, "allow file.allow user.toml:2");
     let mut unknown = at("src/a");
-    unknown.resolved = Some(leads("/project/src/a", None));
-    check(&rules, &unknown, "ask ask.silence");
+    unknown.resolved = Some(resolved_target("/project/src/a", None));
+    check_outcome(&rules, &unknown, "ask ask.silence");
     let paths: Vec<PathBuf> = (0..=RESOLVE_PATHS_MAX).map(|it| it.to_string().into()).collect();
-    unknown.resolved = Some(PathsResolved::new(paths, Vec::new()));
-    check(&rules, &unknown, "ask file.unclear user.toml:1");
-    let many = Scene::new(
+    unknown.resolved = Some(ResolvedCallPaths::new(paths, Vec::new()));
+    check_outcome(&rules, &unknown, "ask file.unclear user.toml:1");
+    let many = TestCall::new(
         "multiFileEdit",
         json!({ "operations": [{ "path": "src/a" }, { "path": "b" }] }),
     );
-    check(&rules, &many, "ask ask.silence");
-    let many =
-        Scene::new("moveFile", json!({ "source_path": "src/a", "destination_path": "~/.ssh/id" }));
-    check(&rules, &many, "deny file.deny user.toml:1");
-    check(&rules, &Scene::new("note", json!({})), "ask ask.silence");
+    check_outcome(&rules, &many, "ask ask.silence");
+    let many = TestCall::new(
+        "moveFile",
+        json!({ "source_path": "src/a", "destination_path": "~/.ssh/id" }),
+    );
+    check_outcome(&rules, &many, "deny file.deny user.toml:1");
+    check_outcome(&rules, &TestCall::new("note", json!({})), "ask ask.silence");
 }
 
 #[test]
 fn path_rules_deny_paths_in_commands_but_never_allow_commands() {
-    let mut rules = user("deny path ~/.ssh\nallow path src\nallow command cat");
-    check(&rules, &Scene::shell("cat src/a"), "allow file.allow user.toml:3");
-    check(&rules, &Scene::shell("head src/a"), "ask ask.silence");
+    let mut rules = user_rules("deny path ~/.ssh\nallow path src\nallow command cat");
+    check_outcome(&rules, &TestCall::shell_call("cat src/a"), "allow file.allow user.toml:3");
+    check_outcome(&rules, &TestCall::shell_call("head src/a"), "ask ask.silence");
     rules.allow_all = true;
     for denied in [
         "cat ~/.ssh/id",
@@ -324,61 +351,65 @@ fn path_rules_deny_paths_in_commands_but_never_allow_commands() {
         "tar c /home/ann",
         "sh -c 'cat ~/.ssh/id'",
     ] {
-        check(&rules, &Scene::shell(denied), "deny file.deny user.toml:1");
+        check_outcome(&rules, &TestCall::shell_call(denied), "deny file.deny user.toml:1");
     }
     for unclear in ["cat $x", "cat $(echo x)", "cat ~bob/x"] {
-        check(&rules, &Scene::shell(unclear), "ask file.unclear user.toml:1");
+        check_outcome(&rules, &TestCall::shell_call(unclear), "ask file.unclear user.toml:1");
     }
-    check(&rules, &Scene::shell("ls ~"), "allow option.yes");
+    check_outcome(&rules, &TestCall::shell_call("ls ~"), "allow option.yes");
 }
 
 /// A call of the shipped tool that reads from the web.
-fn web_fetch(arguments: Value) -> Scene {
+fn web_fetch_call(arguments: Value) -> TestCall {
     let annotations = Annotations { read_only: true, ..Annotations::default() };
-    Scene { annotations, ..Scene::new("web_fetch", arguments) }
+    TestCall { annotations, ..TestCall::new("web_fetch", arguments) }
 }
 
 #[test]
 fn host_that_is_new_to_the_session_asks_until_the_user_allows_it() {
-    let fetch = |url: &str| web_fetch(json!({ "url": url }));
-    let mut rules = user("allow host docs.rs\ndeny host evil.org");
-    check(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:1");
-    check(&rules, &fetch("https://evil.org/x"), "deny file.deny user.toml:2");
-    check(&rules, &fetch("https://a.example/x"), "ask ask.new_host");
+    let fetch = |url: &str| web_fetch_call(json!({ "url": url }));
+    let mut rules = user_rules("allow host docs.rs\ndeny host evil.org");
+    check_outcome(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:1");
+    check_outcome(&rules, &fetch("https://evil.org/x"), "deny file.deny user.toml:2");
+    check_outcome(&rules, &fetch("https://a.example/x"), "ask ask.new_host");
     let scene = fetch("https://a.example/x");
-    let [exact, host] = &propose_patterns(&rules, &scene.call())[..] else { panic!() };
+    let [exact, host] = &propose_patterns(&rules, &scene.policy_call())[..] else { panic!() };
     assert!(matches!(exact, CallPattern::Exact { .. }));
     assert_eq!(*host, CallPattern::Host("a.example".to_owned()));
     let answer = PermissionDecision::AllowInSession;
-    rules.remember(SessionRule::new(&scene.call(), answer, host.clone()));
-    check(&rules, &fetch("https://a.example/other?x=1"), "allow session.always");
-    check(&rules, &fetch("https://b.example/"), "ask ask.new_host");
+    rules.remember_answer(SessionRule::new(&scene.policy_call(), answer, host.clone()));
+    check_outcome(&rules, &fetch("https://a.example/other?x=1"), "allow session.always");
+    check_outcome(&rules, &fetch("https://b.example/"), "ask ask.new_host");
     rules.allow_all = true;
-    check(&rules, &fetch("https://b.example/"), "allow option.yes");
+    check_outcome(&rules, &fetch("https://b.example/"), "allow option.yes");
 }
 
 #[test]
 fn web_read_without_checks_asks_whatever_is_allowed_about_its_host() {
-    let mut rules = user("allow host docs.rs");
-    let plain = web_fetch(json!({ "url": "https://docs.rs/" }));
+    let mut rules = user_rules("allow host docs.rs");
+    let plain = web_fetch_call(json!({ "url": "https://docs.rs/" }));
     let host = CallPattern::Host("docs.rs".to_owned());
-    rules.remember(SessionRule::new(&plain.call(), PermissionDecision::AllowInSession, host));
-    check(&rules, &plain, "allow session.always");
+    rules.remember_answer(SessionRule::new(
+        &plain.policy_call(),
+        PermissionDecision::AllowInSession,
+        host,
+    ));
+    check_outcome(&rules, &plain, "allow session.always");
     for argument in ["insecure", "no_proxy"] {
-        let unchecked = web_fetch(json!({ "url": "https://docs.rs/", argument: true }));
-        check(&rules, &unchecked, "ask ask.unchecked_read");
-        assert_eq!(propose_patterns(&rules, &unchecked.call()).len(), 1);
-        let checked = web_fetch(json!({ "url": "https://docs.rs/", argument: false }));
-        check(&rules, &checked, "allow session.always");
+        let unchecked = web_fetch_call(json!({ "url": "https://docs.rs/", argument: true }));
+        check_outcome(&rules, &unchecked, "ask ask.unchecked_read");
+        assert_eq!(propose_patterns(&rules, &unchecked.policy_call()).len(), 1);
+        let checked = web_fetch_call(json!({ "url": "https://docs.rs/", argument: false }));
+        check_outcome(&rules, &checked, "allow session.always");
     }
 }
 
 #[test]
 fn hosts_are_found_in_urls_and_command_lines() {
-    let mut rules = user("deny host *.evil.org\nallow host docs.rs");
-    let fetch = |url: &str| Scene::new("web_fetch", json!({ "url": url }));
-    check(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:2");
-    check(&rules, &fetch("https://DOCS.rs:443/x"), "allow file.allow user.toml:2");
+    let mut rules = user_rules("deny host *.evil.org\nallow host docs.rs");
+    let fetch = |url: &str| TestCall::new("web_fetch", json!({ "url": url }));
+    check_outcome(&rules, &fetch("https://docs.rs/x"), "allow file.allow user.toml:2");
+    check_outcome(&rules, &fetch("https://DOCS.rs:443/x"), "allow file.allow user.toml:2");
     for other in [
         "https://docs.rs.evil.com",
         "https://docs.rs@evil.com/",
@@ -386,7 +417,7 @@ fn hosts_are_found_in_urls_and_command_lines() {
         "https://evil.com#docs.rs",
         "docs.rs.evil.com",
     ] {
-        check(&rules, &fetch(other), "ask ask.silence");
+        check_outcome(&rules, &fetch(other), "ask ask.silence");
     }
     for denied in [
         "https://a.evil.org/",
@@ -394,51 +425,59 @@ fn hosts_are_found_in_urls_and_command_lines() {
         "HTTPS://A.EVIL.ORG",
         "https://a.evil.org./",
     ] {
-        check(&rules, &fetch(denied), "deny file.deny user.toml:1");
+        check_outcome(&rules, &fetch(denied), "deny file.deny user.toml:1");
     }
     rules.allow_all = true;
-    check(&rules, &Scene::shell("curl https://a.evil.org/x"), "deny file.deny user.toml:1");
-    check(&rules, &Scene::shell("git clone git@a.evil.org:x"), "deny file.deny user.toml:1");
-    check(&rules, &Scene::shell("curl $x"), "ask file.unclear user.toml:1");
+    check_outcome(
+        &rules,
+        &TestCall::shell_call("curl https://a.evil.org/x"),
+        "deny file.deny user.toml:1",
+    );
+    check_outcome(
+        &rules,
+        &TestCall::shell_call("git clone git@a.evil.org:x"),
+        "deny file.deny user.toml:1",
+    );
+    check_outcome(&rules, &TestCall::shell_call("curl $x"), "ask file.unclear user.toml:1");
 }
 
 #[test]
 fn rules_match_agents_arguments_compound_commands_and_outside_paths() {
-    let mut rules = user("deny agent subagent");
-    let mut note = Scene::new("note", json!({ "text": "hello" }));
-    check(&rules, &note, "ask ask.silence");
+    let mut rules = user_rules("deny agent subagent");
+    let mut note = TestCall::new("note", json!({ "text": "hello" }));
+    check_outcome(&rules, &note, "ask ask.silence");
     note.agent = CallingAgent { agent_type: "subagent", agent_name: "scout" };
-    check(&rules, &note, "deny file.deny user.toml:1");
-    rules = user("allow text hel*");
-    check(&rules, &note, "allow file.allow user.toml:1");
-    check(&rules, &Scene::new("note", json!({ "text": "x hello" })), "ask ask.silence");
-    check(&rules, &Scene::new("note", json!({})), "ask ask.silence");
-    rules = user("deny compound true");
+    check_outcome(&rules, &note, "deny file.deny user.toml:1");
+    rules = user_rules("allow text hel*");
+    check_outcome(&rules, &note, "allow file.allow user.toml:1");
+    check_outcome(&rules, &TestCall::new("note", json!({ "text": "x hello" })), "ask ask.silence");
+    check_outcome(&rules, &TestCall::new("note", json!({})), "ask ask.silence");
+    rules = user_rules("deny compound true");
     rules.allow_all = true;
-    check(&rules, &Scene::shell("ls -l"), "allow option.yes");
-    check(&rules, &Scene::shell("ls | ls"), "deny file.deny user.toml:1");
-    check(&rules, &Scene::shell("ls > x"), "deny file.deny user.toml:1");
-    rules = user("deny outside /project");
+    check_outcome(&rules, &TestCall::shell_call("ls -l"), "allow option.yes");
+    check_outcome(&rules, &TestCall::shell_call("ls | ls"), "deny file.deny user.toml:1");
+    check_outcome(&rules, &TestCall::shell_call("ls > x"), "deny file.deny user.toml:1");
+    rules = user_rules("deny outside /project");
     rules.allow_all = true;
-    check(&rules, &Scene::shell("cat src/a > /dev/null"), "allow option.yes");
-    check(&rules, &Scene::shell("cat /etc/passwd"), "deny file.deny user.toml:1");
-    check(&rules, &Scene::shell("cat ../x"), "deny file.deny user.toml:1");
+    check_outcome(&rules, &TestCall::shell_call("cat src/a > /dev/null"), "allow option.yes");
+    check_outcome(&rules, &TestCall::shell_call("cat /etc/passwd"), "deny file.deny user.toml:1");
+    check_outcome(&rules, &TestCall::shell_call("cat ../x"), "deny file.deny user.toml:1");
 }
 
 #[test]
 fn command_allow_rule_does_not_apply_to_foreign_tools() {
-    let mut scene = Scene::new("run", json!({ "command": "ls" }));
-    check(&user("allow command ls"), &scene, "allow file.allow user.toml:1");
+    let mut scene = TestCall::new("run", json!({ "command": "ls" }));
+    check_outcome(&user_rules("allow command ls"), &scene, "allow file.allow user.toml:1");
     scene.source = PluginSource::Elsewhere;
-    check(&user("allow command ls"), &scene, "ask ask.silence");
-    let mut rules = user("deny command ls");
+    check_outcome(&user_rules("allow command ls"), &scene, "ask ask.silence");
+    let mut rules = user_rules("deny command ls");
     rules.allow_all = true;
-    check(&rules, &scene, "deny file.deny user.toml:1");
+    check_outcome(&rules, &scene, "deny file.deny user.toml:1");
 }
 
 #[test]
 fn foreign_tool_is_allowed_only_by_its_exact_plugin_name() {
-    let mut scene = Scene::new("note", json!({}));
+    let mut scene = TestCall::new("note", json!({}));
     scene.plugin = "tool-moon".into();
     scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
     let rules = [
@@ -455,105 +494,115 @@ fn foreign_tool_is_allowed_only_by_its_exact_plugin_name() {
         {
             scene.source = source;
             let outcome = if expected.starts_with("ask") { "ask" } else { "allow" };
-            check(&user(rule), &scene, &format!("{outcome} {expected}"));
+            check_outcome(&user_rules(rule), &scene, &format!("{outcome} {expected}"));
         }
     }
 }
 
 #[test]
 fn annotations_of_a_foreign_tool_cannot_evade_a_deny_rule() {
-    let mut scene = Scene::new("note", json!({}));
+    let mut scene = TestCall::new("note", json!({}));
     scene.annotations = Annotations { read_only: true, destructive: false, ..scene.annotations };
-    let mut rules = user("deny destructive true");
+    let mut rules = user_rules("deny destructive true");
     rules.allow_all = true;
-    check(&rules, &scene, "allow option.yes");
+    check_outcome(&rules, &scene, "allow option.yes");
     scene.source = PluginSource::Elsewhere;
-    check(&rules, &scene, "ask file.unclear user.toml:1");
+    check_outcome(&rules, &scene, "ask file.unclear user.toml:1");
     scene.annotations.destructive = true;
-    check(&rules, &scene, "deny file.deny user.toml:1");
+    check_outcome(&rules, &scene, "deny file.deny user.toml:1");
     // Annotations that admit harm are accepted.
-    check(&user("ask read_only false"), &scene, "ask file.ask user.toml:1");
-    check(&user("deny read_only true"), &scene, "deny file.deny user.toml:1");
+    check_outcome(&user_rules("ask read_only false"), &scene, "ask file.ask user.toml:1");
+    check_outcome(&user_rules("deny read_only true"), &scene, "deny file.deny user.toml:1");
     scene.annotations.read_only = false;
-    check(&user("deny read_only true"), &scene, "ask ask.silence");
+    check_outcome(&user_rules("deny read_only true"), &scene, "ask ask.silence");
 }
 
 #[test]
 fn typed_terminal_input_is_a_command_only_at_a_shell_prompt() {
-    let mut rules = user("allow command ls");
-    let mut typed = Scene::new("shell_input", json!({ "session_id": "s", "input": "ls -l\n" }));
-    check(&rules, &typed, "ask ask.silence");
-    typed.typed_into = Some(TypedInto::Unknown);
-    check(&rules, &typed, "ask ask.silence");
-    typed.typed_into = Some(TypedInto::ShellPrompt);
-    check(&rules, &typed, "allow file.allow user.toml:1");
+    let mut rules = user_rules("allow command ls");
+    let mut typed = TestCall::new("shell_input", json!({ "session_id": "s", "input": "ls -l\n" }));
+    check_outcome(&rules, &typed, "ask ask.silence");
+    typed.typed_into = Some(TypingTarget::Unknown);
+    check_outcome(&rules, &typed, "ask ask.silence");
+    typed.typed_into = Some(TypingTarget::ShellPrompt);
+    check_outcome(&rules, &typed, "allow file.allow user.toml:1");
     typed.arguments = json!({ "input": "l\ts\n" });
-    check(&rules, &typed, "ask ask.silence");
+    check_outcome(&rules, &typed, "ask ask.silence");
     typed.arguments = json!({ "input": "ls -l\n" });
-    rules = user("deny command rm");
+    rules = user_rules("deny command rm");
     rules.allow_all = true;
     typed.typed_into = None;
-    check(&rules, &typed, "ask file.unclear user.toml:1");
+    check_outcome(&rules, &typed, "ask file.unclear user.toml:1");
     typed.arguments = json!({ "input": "rm x\n" });
-    check(&rules, &typed, "deny file.deny user.toml:1");
+    check_outcome(&rules, &typed, "deny file.deny user.toml:1");
 }
 
 #[test]
 fn command_given_as_words_is_a_single_command() {
     let words = |words: &[&str]| {
-        Scene::new("cli_based_tool", json!({ "command": words[0], "args": words[1..] }))
+        TestCall::new("cli_based_tool", json!({ "command": words[0], "args": words[1..] }))
     };
-    let mut rules = user("allow command ls");
-    check(&rules, &words(&["ls", "-l", "; rm x", "$(rm)"]), "allow file.allow user.toml:1");
-    check(&rules, &words(&["ls; rm", "x"]), "ask ask.silence");
-    check(&rules, &words(&["ls", "--unknown"]), "ask ask.silence");
-    rules = user("deny command rm");
+    let mut rules = user_rules("allow command ls");
+    check_outcome(&rules, &words(&["ls", "-l", "; rm x", "$(rm)"]), "allow file.allow user.toml:1");
+    check_outcome(&rules, &words(&["ls; rm", "x"]), "ask ask.silence");
+    check_outcome(&rules, &words(&["ls", "--unknown"]), "ask ask.silence");
+    rules = user_rules("deny command rm");
     rules.allow_all = true;
-    check(&rules, &words(&["rm", "x"]), "deny file.deny user.toml:1");
-    check(&rules, &words(&["sh", "-c", "rm x"]), "deny file.deny user.toml:1");
+    check_outcome(&rules, &words(&["rm", "x"]), "deny file.deny user.toml:1");
+    check_outcome(&rules, &words(&["sh", "-c", "rm x"]), "deny file.deny user.toml:1");
 }
 
 #[test]
 fn exact_session_allow_overrides_a_doubt_but_not_a_deny_rule() {
-    let scene = Scene::shell("ls $x");
-    let mut rules = user("deny command rm\ndeny path ~/.ssh");
+    let scene = TestCall::shell_call("ls $x");
+    let mut rules = user_rules("deny command rm\ndeny path ~/.ssh");
     rules.allow_all = true;
-    check(&rules, &scene, "ask file.unclear user.toml:2");
-    let exact = CallPattern::exact_call(&scene.call());
-    rules.remember(SessionRule::new(&scene.call(), PermissionDecision::AllowInSession, exact));
-    check(&rules, &scene, "allow option.yes");
-    let denied = Scene::shell("rm x");
-    let exact = CallPattern::exact_call(&denied.call());
-    rules.remember(SessionRule::new(&denied.call(), PermissionDecision::AllowInSession, exact));
-    check(&rules, &denied, "deny file.deny user.toml:1");
+    check_outcome(&rules, &scene, "ask file.unclear user.toml:2");
+    let exact = CallPattern::exact_call(&scene.policy_call());
+    rules.remember_answer(SessionRule::new(
+        &scene.policy_call(),
+        PermissionDecision::AllowInSession,
+        exact,
+    ));
+    check_outcome(&rules, &scene, "allow option.yes");
+    let denied = TestCall::shell_call("rm x");
+    let exact = CallPattern::exact_call(&denied.policy_call());
+    rules.remember_answer(SessionRule::new(
+        &denied.policy_call(),
+        PermissionDecision::AllowInSession,
+        exact,
+    ));
+    check_outcome(&rules, &denied, "deny file.deny user.toml:1");
 }
 
 #[test]
 fn an_answer_for_a_turn_ends_with_it() {
-    let scene = Scene::shell("git status");
+    let scene = TestCall::shell_call("git status");
     let mut rules = Rules::default();
     let pattern = CallPattern::Command { program: "git".into(), words: vec!["status".into()] };
-    let rule = |decision| SessionRule::new(&scene.call(), decision, pattern.clone());
-    rules.remember(rule(PermissionDecision::AllowOnce));
-    check(&rules, &scene, "ask ask.silence");
-    rules.remember(rule(PermissionDecision::AllowInTurn));
-    check(&rules, &Scene::shell("git status -s"), "allow session.always");
-    check(&rules, &Scene::shell("git status; rm x"), "ask ask.silence");
-    check(&rules, &Scene::shell("git push"), "ask ask.silence");
-    rules.end_turn();
-    check(&rules, &scene, "ask ask.silence");
-    rules.remember(rule(PermissionDecision::AllowInSession));
-    rules.end_turn();
-    check(&rules, &scene, "allow session.always");
+    let rule = |decision| SessionRule::new(&scene.policy_call(), decision, pattern.clone());
+    rules.remember_answer(rule(PermissionDecision::AllowOnce));
+    check_outcome(&rules, &scene, "ask ask.silence");
+    rules.remember_answer(rule(PermissionDecision::AllowInTurn));
+    check_outcome(&rules, &TestCall::shell_call("git status -s"), "allow session.always");
+    check_outcome(&rules, &TestCall::shell_call("git status; rm x"), "ask ask.silence");
+    check_outcome(&rules, &TestCall::shell_call("git push"), "ask ask.silence");
+    rules.forget_turn_answers();
+    check_outcome(&rules, &scene, "ask ask.silence");
+    rules.remember_answer(rule(PermissionDecision::AllowInSession));
+    rules.forget_turn_answers();
+    check_outcome(&rules, &scene, "allow session.always");
     rules.forget_answers();
-    check(&rules, &scene, "ask ask.silence");
+    check_outcome(&rules, &scene, "ask ask.silence");
 }
 
 #[track_caller]
-fn check_proposals(rules: &Rules, scene: &Scene, expected: &[&str]) {
-    let call = scene.call();
-    let shown: Vec<String> =
-        propose_patterns(rules, &call).iter().map(|pattern| pattern.text(call.tool)).collect();
+fn check_proposals(rules: &Rules, scene: &TestCall, expected: &[&str]) {
+    let call = scene.policy_call();
+    let shown: Vec<String> = propose_patterns(rules, &call)
+        .iter()
+        .map(|pattern| pattern.describe_calls(call.tool))
+        .collect();
     assert_eq!(shown, expected);
 }
 
@@ -561,7 +610,7 @@ fn check_proposals(rules: &Rules, scene: &Scene, expected: &[&str]) {
 fn check_command_proposal(rules: &Rules, line: &str, expected: Option<&str>) {
     let exact = format!("exactly `{line}`");
     let expected: Vec<&str> = [Some(exact.as_str()), expected].into_iter().flatten().collect();
-    check_proposals(rules, &Scene::shell(line), &expected);
+    check_proposals(rules, &TestCall::shell_call(line), &expected);
 }
 
 #[test]
@@ -601,20 +650,32 @@ fn a_useful_pattern_is_offered_for_a_command_line() {
 fn a_pattern_leaves_out_the_commands_of_a_pipeline_that_rules_allow() {
     let line = "python3 -m unittest -q 2>&1 | tail -5";
     check_command_proposal(&Rules::default(), line, None);
-    let mut rules = user("allow command tail\nallow command grep");
+    let mut rules = user_rules("allow command tail\nallow command grep");
     check_command_proposal(&rules, line, Some("any `python3 -m unittest`"));
-    let scene = Scene::shell(line);
-    check(&rules, &scene, "ask ask.silence");
-    let pattern = propose_patterns(&rules, &scene.call()).swap_remove(1);
+    let scene = TestCall::shell_call(line);
+    check_outcome(&rules, &scene, "ask ask.silence");
+    let pattern = propose_patterns(&rules, &scene.policy_call()).swap_remove(1);
     let decision = PermissionDecision::AllowInSession;
-    rules.remember(SessionRule::new(&scene.call(), decision, pattern));
-    check(&rules, &scene, "allow session.always");
-    check(&rules, &Scene::shell("python3 -m unittest -v | grep FAIL"), "allow session.always");
-    check(&rules, &Scene::shell("python3 -m unittest -v"), "allow session.always");
-    check(&rules, &Scene::shell("python3 -m unittest -q | rm x"), "ask ask.silence");
-    check(&rules, &Scene::shell("python3 -m unittest -s /tmp | tail"), "ask ask.silence");
-    rules.files.extend(user("ask command tail").files);
-    check(&rules, &scene, "ask file.ask user.toml:1");
+    rules.remember_answer(SessionRule::new(&scene.policy_call(), decision, pattern));
+    check_outcome(&rules, &scene, "allow session.always");
+    check_outcome(
+        &rules,
+        &TestCall::shell_call("python3 -m unittest -v | grep FAIL"),
+        "allow session.always",
+    );
+    check_outcome(&rules, &TestCall::shell_call("python3 -m unittest -v"), "allow session.always");
+    check_outcome(
+        &rules,
+        &TestCall::shell_call("python3 -m unittest -q | rm x"),
+        "ask ask.silence",
+    );
+    check_outcome(
+        &rules,
+        &TestCall::shell_call("python3 -m unittest -s /tmp | tail"),
+        "ask ask.silence",
+    );
+    rules.files.extend(user_rules("ask command tail").files);
+    check_outcome(&rules, &scene, "ask file.ask user.toml:1");
 }
 
 #[test]
@@ -622,7 +683,7 @@ fn allow_patterns_by_path_host_or_tool_are_proposed_for_other_calls() {
     let none = Rules::default();
     check_proposals(
         &none,
-        &Scene::new("updateFile", json!({ "path": "src/a.rs" })),
+        &TestCall::new("updateFile", json!({ "path": "src/a.rs" })),
         &[
             "exactly `updateFile(path=src/a.rs)`",
             "`updateFile` in `/project/src/a.rs`",
@@ -631,10 +692,10 @@ fn allow_patterns_by_path_host_or_tool_are_proposed_for_other_calls() {
     );
     check_proposals(
         &none,
-        &Scene::new("web_fetch", json!({ "url": "https://docs.rs/x" })),
+        &TestCall::new("web_fetch", json!({ "url": "https://docs.rs/x" })),
         &["exactly `web_fetch(url=https://docs.rs/x)`", "`web_fetch` with `docs.rs`"],
     );
-    let mut foreign = Scene::new("note", json!({ "path": "x" }));
+    let mut foreign = TestCall::new("note", json!({ "path": "x" }));
     foreign.source = PluginSource::Elsewhere;
     check_proposals(&none, &foreign, &["exactly `note(path=x)`", "any `note`"]);
 }
@@ -644,16 +705,16 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     let mut rules = Rules::default();
     rules.mode = PolicyMode::ReadOnly;
     rules.allow_all = true;
-    let edit = |path: &str| Scene::new("updateFile", json!({ "path": path }));
-    check(&rules, &edit("a"), "deny mode.read_only");
-    let mut look = Scene::new("readFile", json!({ "path": "a" }));
+    let edit = |path: &str| TestCall::new("updateFile", json!({ "path": path }));
+    check_outcome(&rules, &edit("a"), "deny mode.read_only");
+    let mut look = TestCall::new("readFile", json!({ "path": "a" }));
     look.annotations.read_only = true;
-    check(&rules, &look, "allow option.yes");
+    check_outcome(&rules, &look, "allow option.yes");
     look.source = PluginSource::Elsewhere;
-    check(&rules, &look, "deny mode.read_only");
+    check_outcome(&rules, &look, "deny mode.read_only");
     rules = Rules::default();
     rules.mode = PolicyMode::AcceptEdits;
-    check(&rules, &edit("src/a.rs"), "allow mode.accept_edits");
+    check_outcome(&rules, &edit("src/a.rs"), "allow mode.accept_edits");
     for kept in [
         "../x",
         "/etc/passwd",
@@ -663,11 +724,11 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
         "AGENTS.md",
         ".env",
     ] {
-        check(&rules, &edit(kept), "ask ask.silence");
+        check_outcome(&rules, &edit(kept), "ask ask.silence");
     }
     let told = |path: &str| {
         let scene = edit(path);
-        let call = scene.call();
+        let call = scene.policy_call();
         decide(&rules, &call).explain(&call)
     };
     let explained = |what: &str| {
@@ -676,10 +737,10 @@ fn modes_deny_changes_or_accept_edits_in_the_workspace() {
     assert_eq!(told(".env"), explained("`/project/.env` is protected"));
     assert_eq!(told("../x"), explained("`/x` is outside this folder"));
     assert_eq!(told("src/a.rs"), "mode `accept-edits` allows changes to files in the workspace");
-    check(&rules, &Scene::shell("rm x"), "ask ask.silence");
-    rules.files = vec![file(RuleLayer::User, "deny path src\nask path doc")];
-    check(&rules, &edit("src/a"), "deny file.deny user.toml:1");
-    check(&rules, &edit("doc/a"), "ask file.ask user.toml:2");
+    check_outcome(&rules, &TestCall::shell_call("rm x"), "ask ask.silence");
+    rules.files = vec![rule_file(RuleLayer::User, "deny path src\nask path doc")];
+    check_outcome(&rules, &edit("src/a"), "deny file.deny user.toml:1");
+    check_outcome(&rules, &edit("doc/a"), "ask file.ask user.toml:2");
 }
 
 #[test]
@@ -687,53 +748,53 @@ fn the_mode_plan_allows_reading_and_planning_and_asks_before_it_ends() {
     let mut rules = Rules::default();
     rules.mode = PolicyMode::Plan;
     rules.allow_all = true;
-    rules.files = vec![file(RuleLayer::User, "allow tool startPlan")];
-    check(&rules, &Scene::new("updateFile", json!({ "path": "a" })), "deny mode.plan");
-    check(&rules, &Scene::shell("rm x"), "deny mode.plan");
-    let mut look = Scene::new("readFile", json!({ "path": "a" }));
+    rules.files = vec![rule_file(RuleLayer::User, "allow tool startPlan")];
+    check_outcome(&rules, &TestCall::new("updateFile", json!({ "path": "a" })), "deny mode.plan");
+    check_outcome(&rules, &TestCall::shell_call("rm x"), "deny mode.plan");
+    let mut look = TestCall::new("readFile", json!({ "path": "a" }));
     look.annotations.read_only = true;
-    check(&rules, &look, "allow option.yes");
+    check_outcome(&rules, &look, "allow option.yes");
     let planning = |tool| {
-        let mut scene = Scene::new(tool, json!({}));
+        let mut scene = TestCall::new(tool, json!({}));
         scene.plugin = "tool-todo".into();
         scene.annotations =
             Annotations { destructive: false, open_world: false, ..scene.annotations };
         scene
     };
-    check(&rules, &planning("createPlan"), "allow option.yes");
-    check(&rules, &planning("startPlan"), "ask mode.start_plan");
+    check_outcome(&rules, &planning("createPlan"), "allow option.yes");
+    check_outcome(&rules, &planning("startPlan"), "ask mode.start_plan");
     // The names and annotations of other plugins' tools do not count.
     for tool in ["createPlan", "startPlan"] {
         let mut foreign = planning(tool);
         foreign.source = PluginSource::Elsewhere;
-        check(&rules, &foreign, "deny mode.plan");
+        check_outcome(&rules, &foreign, "deny mode.plan");
         let mut other = planning(tool);
         other.plugin = "tool-x".into();
-        check(&rules, &other, "deny mode.plan");
+        check_outcome(&rules, &other, "deny mode.plan");
         let mut destructive = planning(tool);
         destructive.annotations.destructive = true;
-        check(&rules, &destructive, "deny mode.plan");
+        check_outcome(&rules, &destructive, "deny mode.plan");
     }
     // A rule that denies holds, and in other modes starting a plan is a call like any other.
-    rules.files = vec![file(RuleLayer::User, "deny tool startPlan")];
-    check(&rules, &planning("startPlan"), "deny file.deny user.toml:1");
+    rules.files = vec![rule_file(RuleLayer::User, "deny tool startPlan")];
+    check_outcome(&rules, &planning("startPlan"), "deny file.deny user.toml:1");
     rules.files = Vec::new();
     rules.mode = PolicyMode::Ask;
-    check(&rules, &planning("startPlan"), "allow option.yes");
+    check_outcome(&rules, &planning("startPlan"), "allow option.yes");
 }
 
 #[test]
 fn an_explanation_shows_every_rule_and_what_runs() {
-    let rules = user("deny command rm\nallow command ls\nallow command cat");
-    let scene = Scene::shell("ls | cat -n; x=$y");
-    let evaluation = evaluate(&rules, &scene.call());
+    let rules = user_rules("deny command rm\nallow command ls\nallow command cat");
+    let scene = TestCall::shell_call("ls | cat -n; x=$y");
+    let evaluation = evaluate_call(&rules, &scene.policy_call());
     let matched: Vec<_> = evaluation.tried.iter().map(|tried| tried.matched).collect();
     assert_eq!(matched, [Some(false), Some(false), Some(false)]);
     assert_eq!(evaluation.commands, ["ls", "cat -n"]);
     assert!(!evaluation.doubts.is_empty());
     let Decision { outcome, rule } = evaluation.decision;
     assert_eq!((outcome, rule.name()), (RuleOutcome::Ask, "ask.silence"));
-    let evaluation = evaluate(&rules, &Scene::shell("ls | cat -n").call());
+    let evaluation = evaluate_call(&rules, &TestCall::shell_call("ls | cat -n").policy_call());
     let matched: Vec<_> = evaluation.tried.iter().map(|tried| tried.matched).collect();
     assert_eq!(matched, [Some(false), Some(true), Some(true)]);
 }

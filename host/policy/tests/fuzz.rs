@@ -159,9 +159,9 @@ const STUBS: &[&str] = &[
     "ls", "rm", "id", "x", "a", "b", "sh", "env", "xargs", "time", "l", "s", "lsls", "lsrm", "rmls",
 ];
 
-struct Random(u64);
+struct LineGenerator(u64);
 
-impl Random {
+impl LineGenerator {
     fn next_number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -169,7 +169,7 @@ impl Random {
         self.0
     }
 
-    fn line(&mut self) -> String {
+    fn random_line(&mut self) -> String {
         let pieces = 1 + self.next_number() % 9;
         let mut line =
             if self.next_number().is_multiple_of(4) { String::new() } else { "ls".to_owned() };
@@ -180,7 +180,7 @@ impl Random {
     }
 }
 
-fn allows(line: &str) -> bool {
+fn is_allowed_line(line: &str) -> bool {
     let (tool, plugin) = (ToolName::from("cli_based_tool"), PluginName::from("tool-cli"));
     let command = CommandPattern::parse("ls *", RestOfCommand::SafeOptions);
     let when = RuleConditions { command, ..RuleConditions::default() };
@@ -200,12 +200,12 @@ fn allows(line: &str) -> bool {
 }
 
 /// A folder in which lines run.
-struct Yard {
+struct ShellSandbox {
     root: PathBuf,
     has_unshare: bool,
 }
 
-impl Yard {
+impl ShellSandbox {
     fn new() -> Self {
         let root = std::env::temp_dir().join(format!("jaato-policy-fuzz-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
@@ -236,7 +236,7 @@ impl Yard {
     }
 
     /// Runs a line. Returns the programs that ran, or a description of what must not happen.
-    fn run(&self, shell: &str, line: &str) -> Result<Vec<String>, String> {
+    fn run_line(&self, shell: &str, line: &str) -> Result<Vec<String>, String> {
         let log = self.root.join("log");
         fs::write(&log, "").unwrap();
         let mut command = match self.has_unshare {
@@ -275,7 +275,7 @@ impl Yard {
     }
 }
 
-impl Drop for Yard {
+impl Drop for ShellSandbox {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
@@ -301,16 +301,16 @@ fn allow_rule_for_ls_lets_only_ls_run() {
         .collect();
     let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse().ok());
     let times: u64 = times.unwrap_or(1);
-    let yard = Yard::new();
+    let yard = ShellSandbox::new();
     // The yard itself must detect such failures.
-    assert_eq!(yard.run("/bin/sh", "ls; rm x").unwrap(), ["ls", "rm"]);
-    assert!(yard.run("/bin/sh", "ls > y").is_err());
-    assert!(yard.run("/bin/sh", "nothing-of-this-name").is_err());
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    assert_eq!(yard.run_line("/bin/sh", "ls; rm x").unwrap(), ["ls", "rm"]);
+    assert!(yard.run_line("/bin/sh", "ls > y").is_err());
+    assert!(yard.run_line("/bin/sh", "nothing-of-this-name").is_err());
+    let mut random = LineGenerator(0x9e37_79b9_7f4a_7c15);
     let (mut allowed, mut wrong) = (0, String::new());
     for _ in 0..LINES * times {
-        let line = random.line();
-        if !allows(&line) {
+        let line = random.random_line();
+        if !is_allowed_line(&line) {
             continue;
         }
         allowed += 1;
@@ -318,7 +318,7 @@ fn allow_rule_for_ls_lets_only_ls_run() {
             break;
         }
         for shell in &shells {
-            match yard.run(shell, &line) {
+            match yard.run_line(shell, &line) {
                 // zsh runs nothing if a pattern has no match.
                 Ok(ran) if ran.is_empty() && *shell == "/bin/zsh" => {}
                 Ok(ran) if ran.iter().all(|name| name == "ls") && !ran.is_empty() => {}

@@ -7,7 +7,7 @@ use super::{ShellWord, ShellWordKind, SimpleCommand};
 use crate::{CommandPattern, RestOfCommand, WorkspaceTrust};
 
 /// Returns true if a pattern covers a command of a plain line.
-pub(super) fn words_cover(
+pub(super) fn pattern_covers_words(
     pattern: &CommandPattern,
     command: &SimpleCommand,
     workspace: WorkspaceTrust,
@@ -25,13 +25,13 @@ pub(super) fn words_cover(
     }
     let rest = &words[named.len()..];
     if rest.is_empty() && pattern.rest == RestOfCommand::Nothing {
-        return is_trusted(command, workspace);
+        return is_trusted_command(command, workspace);
     }
     match pattern.rest {
         RestOfCommand::Nothing => false,
-        RestOfCommand::AnyOptions => is_trusted(command, workspace),
+        RestOfCommand::AnyOptions => is_trusted_command(command, workspace),
         RestOfCommand::SafeOptions => {
-            rest_is_safe(program, pattern, rest) && is_trusted(command, workspace)
+            is_rest_harmless(program, pattern, rest) && is_trusted_command(command, workspace)
         }
         RestOfCommand::Reading => {
             // An interpreter that only reads does not run any of its words.
@@ -40,7 +40,7 @@ pub(super) fn words_cover(
             // Links in a folder may lead anywhere, because the author of the folder made them.
             let follows = programs::wrapper_table().follows_links(command.program_name(), words);
             is_read_only_command(command, words)
-                && (interprets || is_trusted(command, workspace))
+                && (interprets || is_trusted_command(command, workspace))
                 && (!follows || workspace == WorkspaceTrust::Trusted)
         }
     }
@@ -54,34 +54,34 @@ fn is_read_only_command(command: &SimpleCommand, words: &[ShellWord]) -> bool {
     }
     let Some(known) = programs::find_program(command.program_name()) else { return false };
     if known.subcommands.is_empty() {
-        return known.only_reads(words);
+        return known.is_read_only(words);
     }
     let options = words.iter().take_while(|word| word.text.starts_with('-')).count();
     let (options, words) = words.split_at(options);
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let are_literal =
         options.iter().chain(words.iter().take(2)).all(|word| word.kind != ShellWordKind::Dynamic);
-    let subcommand = known.subcommand(&texts).filter(|_| are_literal);
+    let subcommand = known.find_subcommand(&texts).filter(|_| are_literal);
     let is_known =
-        |word: &ShellWord| word.kind == ShellWordKind::Literal && known.takes(&word.text);
+        |word: &ShellWord| word.kind == ShellWordKind::Literal && known.accepts_word(&word.text);
     options.iter().all(is_known)
         && match subcommand {
             Some((row, count)) => {
                 words[..count].iter().all(|word| word.kind == ShellWordKind::Literal)
-                    && row.only_reads(&words[count..])
+                    && row.is_read_only(&words[count..])
             }
-            None => words.is_empty() && known.only_reads(options),
+            None => words.is_empty() && known.is_read_only(options),
         }
 }
 
 /// Returns true if the folder in which a command works has no untrusted code that the command could
 /// run.
-pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+pub(super) fn is_trusted_command(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
     let Some((program, words)) = command.words.split_first() else { return true };
-    let is_elsewhere = command.is_elsewhere()
+    let is_elsewhere = command.may_run_elsewhere()
         || program.text == "git" && words.iter().any(|word| word.text == "-C");
     // A program in the workspace is the workspace's code.
-    let is_of_workspace = program.text.contains('/') && !is_of_system(&program.text);
+    let is_of_workspace = program.text.contains('/') && !is_system_program(&program.text);
     let name = program.text.rsplit('/').next().unwrap_or_default();
     let runs_workspace = match programs::find_program(name) {
         Some(known) => known.nature != WordTreatment::Plain,
@@ -94,7 +94,7 @@ pub(super) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> 
     }
 }
 
-fn is_of_system(program: &str) -> bool {
+fn is_system_program(program: &str) -> bool {
     let folders =
         ["/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/"];
     folders
@@ -103,7 +103,7 @@ fn is_of_system(program: &str) -> bool {
 }
 
 /// Returns true if the words after those of a rule do no more than the program's own job.
-fn rest_is_safe(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
+fn is_rest_harmless(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
     let name = program.text.rsplit('/').next().unwrap_or_default();
     if nested::is_wrapper(name) {
         // The line is plain, so the wrapped command is known and needs its own rule.
@@ -124,23 +124,23 @@ fn rest_is_safe(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord
         let rest_is_scripts = takes_script && rest.iter().all(is_operand);
         let tests = names_unittest(name, &pattern.words) && rest.iter().all(is_unittest_word);
         return names_script && (rest.is_empty() || rest_is_scripts)
-            || is_whole(pattern, rest)
+            || is_whole_command(pattern, rest)
             || tests;
     }
-    if !known.takes_operands(rest) {
+    if !known.accepts_operands(rest) {
         return false;
     }
     match known.subcommands.as_slice() {
         [] if HARMLESS.contains(&name) => rest.iter().all(|word| {
-            word.kind == ShellWordKind::Glob || known.takes(&word.text) || word.text == "--"
+            word.kind == ShellWordKind::Glob || known.accepts_word(&word.text) || word.text == "--"
         }),
         [] => takes_only_harmless_words(known, rest, known.nature == WordTreatment::Plain),
         _ => {
             let ends_options = name == "git";
             let words = pattern.words.iter().skip_while(|word| word.starts_with('-'));
             let words: Vec<&str> = words.map(String::as_str).collect();
-            match (words.as_slice(), known.subcommand(&words)) {
-                ([], _) => with_subcommand(known, rest, ends_options),
+            match (words.as_slice(), known.find_subcommand(&words)) {
+                ([], _) => covers_subcommand(known, rest, ends_options),
                 (_, Some((known, _))) => takes_only_harmless_words(known, rest, ends_options),
                 // An unknown program may do anything with its words, such as running them.
                 (_, None) => rest.is_empty(),
@@ -150,12 +150,12 @@ fn rest_is_safe(program: &ShellWord, pattern: &CommandPattern, rest: &[ShellWord
 }
 
 /// Returns true if a rule names all words of a command, options included, as the user wrote them.
-fn is_whole(pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
+fn is_whole_command(pattern: &CommandPattern, rest: &[ShellWord]) -> bool {
     rest.is_empty() && !pattern.words.is_empty()
 }
 
 /// Covers `git *`: options of the program, a known subcommand, and its options.
-fn with_subcommand(program: &ProgramRow, rest: &[ShellWord], ends_options: bool) -> bool {
+fn covers_subcommand(program: &ProgramRow, rest: &[ShellWord], ends_options: bool) -> bool {
     let is_option = |word: &&ShellWord| word.text.starts_with('-');
     let options = rest.iter().take_while(is_option).count();
     if !takes_only_harmless_words(program, &rest[..options], false) {
@@ -163,7 +163,7 @@ fn with_subcommand(program: &ProgramRow, rest: &[ShellWord], ends_options: bool)
     }
     let Some((subcommand, rest)) = rest[options..].split_first() else { return true };
     let is_literal = subcommand.kind == ShellWordKind::Literal;
-    let known = program.subcommand(&[&subcommand.text]).filter(|_| is_literal);
+    let known = program.find_subcommand(&[&subcommand.text]).filter(|_| is_literal);
     known.is_some_and(|(known, _)| takes_only_harmless_words(known, rest, ends_options))
 }
 
@@ -199,7 +199,7 @@ fn takes_only_harmless_words(
             return are_operands;
         }
         match word.kind {
-            ShellWordKind::Literal => program.takes(&word.text),
+            ShellWordKind::Literal => program.accepts_word(&word.text),
             // A file may have the name of an option, which is too risky for most programs.
             ShellWordKind::Glob => is_operand(word),
             ShellWordKind::Dynamic => false,

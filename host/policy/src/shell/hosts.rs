@@ -18,11 +18,11 @@ pub(crate) struct NamedHost {
 
 impl ShellAnalysis {
     /// Returns the hosts that the line may name, without duplicates.
-    pub(crate) fn hosts(&self) -> Vec<NamedHost> {
+    pub(crate) fn named_hosts(&self) -> Vec<NamedHost> {
         let mut hosts = Vec::new();
         for command in &self.commands {
             let words = command.words.get(1..).unwrap_or_default();
-            let is_network = is_network(command);
+            let is_network = is_network_command(command);
             for word in words {
                 if is_network && !word.text.starts_with('-') {
                     hosts.extend(operand_host(&word.text).map(NamedHost::known_host));
@@ -42,23 +42,23 @@ impl ShellAnalysis {
     }
 
     /// Returns the first reason why the line may name a host that it does not contain as text.
-    pub(crate) fn unclear_hosts(&self) -> Option<&str> {
-        self.unclear_names().or_else(|| self.commands.iter().find_map(unclear_hosts))
+    pub(crate) fn unclear_host_reason(&self) -> Option<&str> {
+        self.unclear_name_reason().or_else(|| self.commands.iter().find_map(unclear_host_reason))
     }
 }
 
-fn is_network(command: &SimpleCommand) -> bool {
-    programs::wrapper_table().network.has(&command.program_name().to_ascii_lowercase())
+fn is_network_command(command: &SimpleCommand) -> bool {
+    programs::wrapper_table().network.has_word(&command.program_name().to_ascii_lowercase())
 }
 
 /// Returns why a command's hosts are unclear. Programs decode hosts, expand patterns in them and
 /// replace equivalent letters.
-fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
+fn unclear_host_reason(command: &SimpleCommand) -> Option<&'static str> {
     let is_odd = |text: &str| {
         text.contains(['%', '{', '[', '*']) && !text.starts_with('[') || !text.is_ascii()
     };
     let mut words = command.words.iter().skip(1);
-    let is_unclear = is_network(command)
+    let is_unclear = is_network_command(command)
         && words
             .any(|word| word.kind != ShellWordKind::Literal || is_odd(url_authority(&word.text)));
     is_unclear.then_some(UNCLEAR_HOST)
@@ -66,7 +66,7 @@ fn unclear_hosts(command: &SimpleCommand) -> Option<&'static str> {
 
 /// Removes the scheme and the path from a word.
 fn url_authority(text: &str) -> &str {
-    let rest = after_scheme(text).unwrap_or(text);
+    let rest = strip_scheme(text).unwrap_or(text);
     rest.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
 
@@ -74,7 +74,7 @@ fn url_authority(text: &str) -> &str {
 const WEB_SCHEMES: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
 /// Returns the part of a URL after its scheme.
-fn after_scheme(text: &str) -> Option<&str> {
+fn strip_scheme(text: &str) -> Option<&str> {
     let (scheme, rest) = text.split_once(':').filter(|(scheme, _)| is_scheme(scheme))?;
     match WEB_SCHEMES.iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
         true => Some(rest.trim_start_matches(['/', '\\'])),
@@ -100,10 +100,10 @@ pub(crate) fn operand_host(text: &str) -> Option<String> {
 }
 
 /// Returns the host of a text that is a URL, or a git address (`git@host:path`).
-pub(crate) fn host_of(text: &str) -> Option<String> {
+pub(crate) fn url_host(text: &str) -> Option<String> {
     let text = text.trim();
     let is_word = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-    if after_scheme(text).is_some() {
+    if strip_scheme(text).is_some() {
         return operand_host(text).filter(|host| is_word(host));
     }
     let (user, rest) = text.split_once('@')?;
@@ -114,9 +114,9 @@ pub(crate) fn host_of(text: &str) -> Option<String> {
 
 /// Returns true if programs may find another host in a text than [`operand_host`] does: they decode
 /// escapes, drop line ends and replace equivalent letters.
-pub(crate) fn is_ambiguous(text: &str) -> bool {
+pub(crate) fn is_ambiguous_host(text: &str) -> bool {
     let text = text.trim();
-    let after_scheme = after_scheme(text);
+    let after_scheme = strip_scheme(text);
     let authority = after_scheme.unwrap_or(text).split(['/', '?', '#']).next().unwrap_or_default();
     let is_odd = |letter: char| !letter.is_ascii() || letter.is_ascii_control() || letter == ' ';
     // Only some programs end the host at a backslash.
@@ -157,11 +157,11 @@ pub(crate) fn canonical_host(host: &str) -> Option<String> {
             None => address.to_string(),
         });
     }
-    Some(loose_ipv4(&host).map_or(host, |address| address.to_string()))
+    Some(parse_loose_ipv4(&host).map_or(host, |address| address.to_string()))
 }
 
 /// Parses an IPv4 address like old programs: one to four numbers, also octal and hexadecimal.
-fn loose_ipv4(host: &str) -> Option<Ipv4Addr> {
+fn parse_loose_ipv4(host: &str) -> Option<Ipv4Addr> {
     let number = |text: &str| match text.strip_prefix("0x") {
         Some("") => Some(0),
         Some(digits) => u32::from_str_radix(digits, 16).ok(),

@@ -16,10 +16,10 @@ mod suggested_pattern;
 mod words;
 
 use script::ScriptAnalysis;
-pub(crate) use suggested_pattern::useful_words;
+pub(crate) use suggested_pattern::suggested_words;
 
 pub(crate) use hosts::{
-    NamedHost, UNCLEAR_HOST, canonical_host, host_of, is_ambiguous, operand_host,
+    NamedHost, UNCLEAR_HOST, canonical_host, is_ambiguous_host, operand_host, url_host,
 };
 pub(crate) use names::{ANYTHING, NameReach, ShellFileName};
 
@@ -225,7 +225,7 @@ impl ShellAnalysis {
     }
 
     /// Returns true if a doubt has this cause.
-    pub fn has(&self, cause: DoubtCause) -> bool {
+    pub fn has_cause(&self, cause: DoubtCause) -> bool {
         self.doubts.iter().any(|doubt| doubt.cause == cause)
     }
 
@@ -246,12 +246,12 @@ impl ShellAnalysis {
 
 impl SimpleCommand {
     /// Returns the command as one line, for users. Words that are not literal are shown as written.
-    pub fn text(&self) -> String {
+    pub fn command_text(&self) -> String {
         self.words.iter().map(ShellWord::display_text).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns true if it may run in another folder than the call.
-    pub(crate) fn is_elsewhere(&self) -> bool {
+    pub(crate) fn may_run_elsewhere(&self) -> bool {
         self.folders.iter().any(|folder| !folder.is_empty())
     }
 
@@ -278,7 +278,7 @@ fn prefix_folders(folders: &[String], text: &str) -> Vec<String> {
 const UNKNOWN_READER: &str = "cannot determine which program reads this text";
 
 /// Analyses a command line.
-pub fn analyse(line: &CommandLine) -> ShellAnalysis {
+pub fn analyse_line(line: &CommandLine) -> ShellAnalysis {
     let mut reading = ScriptAnalysis::default();
     let mut doubts = Vec::new();
     match line {
@@ -287,7 +287,7 @@ pub fn analyse(line: &CommandLine) -> ShellAnalysis {
         }
         CommandLine::Shell(text) => {
             reading.read_script(text);
-            doubts.extend(strict_doubts(text, &reading));
+            doubts.extend(strict_parse_doubts(text, &reading));
         }
         CommandLine::Unknown(text) => {
             reading.read_script(text);
@@ -301,13 +301,13 @@ pub fn analyse(line: &CommandLine) -> ShellAnalysis {
 
 /// Analyses the line a second time, by rules that every shell shares. Two independent readers must
 /// find the same words. If they do not, it is unknown which one the shell agrees with.
-fn strict_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
+fn strict_parse_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
     if text.trim().is_empty() {
         return Vec::new();
     }
     let commands = match plain::parse_line(text) {
         Ok(commands) => commands,
-        Err(not_plain) => return not_plain_doubts(text, not_plain, reading),
+        Err(not_plain) => return parse_error_doubts(text, not_plain, reading),
     };
     let is_same =
         |(one, other): (&ShellWord, &ShellWord)| one.text == other.text && one.kind == other.kind;
@@ -324,12 +324,12 @@ fn strict_doubts(text: &str, reading: &ScriptAnalysis) -> Vec<Doubt> {
 
 /// Creates doubts of the point where the strict reader stopped, and of later points where it would
 /// have stopped.
-fn not_plain_doubts(
+fn parse_error_doubts(
     text: &str,
-    not_plain: plain::NotPlain,
+    not_plain: plain::PlainParseError,
     reading: &ScriptAnalysis,
 ) -> Vec<Doubt> {
-    let plain::NotPlain { reason, kind, at } = not_plain;
+    let plain::PlainParseError { reason, kind, at } = not_plain;
     let piece = text.get(at).map(|piece| piece.trim().to_owned());
     let pieces = piece.into_iter().filter(|piece| !piece.is_empty()).collect();
     // If the other reader does not know it either, no list of commands shows it.
@@ -341,45 +341,45 @@ fn not_plain_doubts(
     for command in &reading.commands {
         for (at, word) in command.words.iter().enumerate() {
             let is_program = at == 0;
-            if is_program && plain::is_odd_grammar(&word.text) {
+            if is_program && plain::is_unsupported_keyword(&word.text) {
                 odd.add_piece(&word.display_text());
             }
-            if is_program && !word.text.is_ascii() || mixes_scripts(&word.text) {
+            if is_program && !word.text.is_ascii() || has_mixed_scripts(&word.text) {
                 unusual.add_piece(&word.display_text());
             }
         }
     }
     let more = [odd, unusual].into_iter();
     doubts.extend(more.filter(|doubt| !doubt.pieces.is_empty() && doubt.what != reason.what));
-    if reason != plain::UNSEEN && text.chars().any(plain::is_unseen) {
+    if reason != plain::UNSEEN && text.chars().any(plain::is_invisible_letter) {
         doubts.push(Doubt::for_line(plain::UNSEEN, DoubtKind::Effect));
     }
     doubts
 }
 
 /// Returns true if a word mixes Latin letters with letters that look similar.
-fn mixes_scripts(word: &str) -> bool {
+fn has_mixed_scripts(word: &str) -> bool {
     let looks_alike = |letter: char| matches!(letter, '\u{370}'..='\u{52f}');
     word.contains(looks_alike) && word.contains(|letter: char| letter.is_ascii_alphabetic())
 }
 
 /// Returns true if a subcommand does the same as one that a rule names.
-pub(crate) fn is_same(program: &str, wanted: &str, word: &str) -> bool {
-    programs::wrapper_table().is_same(program, wanted, word)
+pub(crate) fn is_same_subcommand(program: &str, wanted: &str, word: &str) -> bool {
+    programs::wrapper_table().is_same_subcommand(program, wanted, word)
 }
 
 /// Returns true if an allow rule's pattern covers a simple command of a plain line.
-pub(crate) fn covers(
+pub(crate) fn covers_command(
     pattern: &CommandPattern,
     command: &SimpleCommand,
     workspace: WorkspaceTrust,
 ) -> bool {
-    cover::words_cover(pattern, command, workspace)
+    cover::pattern_covers_words(pattern, command, workspace)
 }
 
 /// Returns true if the workspace's trust is enough for the code that a command runs.
-pub(crate) fn is_trusted(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
-    cover::is_trusted(command, workspace)
+pub(crate) fn is_trusted_command(command: &SimpleCommand, workspace: WorkspaceTrust) -> bool {
+    cover::is_trusted_command(command, workspace)
 }
 
 #[cfg(test)]
@@ -388,31 +388,31 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, commands: &[&str], risks: &[&str]) {
-        let analysis = analyse(&CommandLine::Shell(line.to_owned()));
-        let read: Vec<String> = analysis.commands.iter().map(SimpleCommand::text).collect();
+    fn check_analysis(line: &str, commands: &[&str], risks: &[&str]) {
+        let analysis = analyse_line(&CommandLine::Shell(line.to_owned()));
+        let read: Vec<String> = analysis.commands.iter().map(SimpleCommand::command_text).collect();
         assert_eq!(read, commands, "{line}");
         assert_eq!(analysis.risks(), risks, "{line}");
     }
 
     #[test]
     fn commands_and_risks_are_shown_as_written_in_the_line() {
-        check("git commit -m 'two words'", &["git commit -m 'two words'"], &[]);
-        check("printf \"a;b\" ''", &["printf 'a;b' ''"], &[]);
-        check("echo '$HOME' it\\'s", &["echo '$HOME' 'it'\\''s'"], &[]);
-        check("ls \"a b\"*", &["ls \"a b\"*"], &[]);
+        check_analysis("git commit -m 'two words'", &["git commit -m 'two words'"], &[]);
+        check_analysis("printf \"a;b\" ''", &["printf 'a;b' ''"], &[]);
+        check_analysis("echo '$HOME' it\\'s", &["echo '$HOME' 'it'\\''s'"], &[]);
+        check_analysis("ls \"a b\"*", &["ls \"a b\"*"], &[]);
         let unknown = "known only at run time: ";
-        check(
+        check_analysis(
             "for i in 1 2; do echo a$i \"$HOME\"; done",
             &["echo a$i \"$HOME\""],
             &[&format!("{unknown}a$i, \"$HOME\"")],
         );
-        check(
+        check_analysis(
             "rm \"$(cat list)\"",
             &["cat list", "rm \"$(cat list)\""],
             &[&format!("{unknown}\"$(cat list)\"")],
         );
-        check(
+        check_analysis(
             "echo > $HOME/.bashrc",
             &["echo"],
             &[
@@ -425,48 +425,53 @@ mod tests {
 
     #[test]
     fn compound_commands_are_no_risk_if_fully_parsed() {
-        check("if true; then ls; else pwd; fi", &["true", "ls", "pwd"], &[]);
-        check("(cd src && ls)", &["cd src", "ls"], &[]);
-        check("while true; do ls; done", &["true", "ls"], &[]);
+        check_analysis("if true; then ls; else pwd; fi", &["true", "ls", "pwd"], &[]);
+        check_analysis("(cd src && ls)", &["cd src", "ls"], &[]);
+        check_analysis("while true; do ls; done", &["true", "ls"], &[]);
     }
 
     #[test]
     fn risk_found_by_only_one_parser_is_reported() {
         // Zsh runs the content of these brackets.
         let inside = "this runs commands inside other commands: (";
-        check("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
+        check_analysis("ls *(e:'rm x':)", &["ls *(e:'rm x':)"], &[inside]);
         let grammar = "this is part of the shell's grammar: repeat";
-        check("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
-        check("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
+        check_analysis("repeat 3 rm x", &["repeat 3 rm x"], &[grammar]);
+        check_analysis("(true); repeat 3 rm x", &["true", "repeat 3 rm x"], &[grammar]);
         let unknown = "known only at run time: $HOME";
-        check("ls *(e:'rm x':) $HOME", &["ls *(e:'rm x':) $HOME"], &[inside, unknown]);
+        check_analysis("ls *(e:'rm x':) $HOME", &["ls *(e:'rm x':) $HOME"], &[inside, unknown]);
     }
 
     #[test]
     fn lookalike_and_invisible_letters_are_reported_everywhere() {
         let unusual = UNUSUAL.what;
-        check("(true); rm\u{430} x", &["true", "rm\u{430} x"], &[&format!("{unusual}: rm\u{430}")]);
-        check("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN.what]);
+        check_analysis(
+            "(true); rm\u{430} x",
+            &["true", "rm\u{430} x"],
+            &[&format!("{unusual}: rm\u{430}")],
+        );
+        check_analysis("(true); echo 'a\u{200b}b'", &["true", "echo 'a\u{200b}b'"], &[UNSEEN.what]);
         let writes = "it writes the file `out`";
         let program = format!("{unusual}: rm\u{430}");
-        check(
+        check_analysis(
             "ls 9> out; rm\u{430} x",
             &["ls", "rm\u{430} x"],
             &["this redirects an unusual file descriptor: 9", &program, writes],
         );
         let url = "curl g\u{43e}ogle.com";
-        check(
+        check_analysis(
             &format!("(true); {url}"),
             &["true", url],
             &[&format!("{unusual}: g\u{43e}ogle.com")],
         );
-        check("(true); cat M\u{fc}ller.txt", &["true", "cat M\u{fc}ller.txt"], &[]);
+        check_analysis("(true); cat M\u{fc}ller.txt", &["true", "cat M\u{fc}ller.txt"], &[]);
     }
 
     #[test]
     fn omitted_unknown_words_are_marked_with_an_ellipsis() {
         let words = |count: usize| (0..count).map(|at| format!(" $a{at}")).collect::<String>();
-        let told = |count| analyse(&CommandLine::Shell(format!("echo{}", words(count)))).risks();
+        let told =
+            |count| analyse_line(&CommandLine::Shell(format!("echo{}", words(count)))).risks();
         assert!(told(PIECES_MAX)[0].ends_with("$a6, $a7"), "{:?}", told(PIECES_MAX));
         for more in [1, 20] {
             let told = told(PIECES_MAX + more);

@@ -43,7 +43,7 @@ pub(crate) enum NameReach {
 
 impl ShellAnalysis {
     /// Returns the files that the line may name, without duplicates.
-    pub(crate) fn names(&self) -> Vec<ShellFileName> {
+    pub(crate) fn named_files(&self) -> Vec<ShellFileName> {
         let mut names = FileNameCollector::default();
         self.commands.iter().for_each(|command| names.add_command(command));
         self.files
@@ -56,9 +56,9 @@ impl ShellAnalysis {
     }
 
     /// Returns the first reason why the line may name a file that it does not contain as text.
-    pub(crate) fn unclear_names(&self) -> Option<&str> {
+    pub(crate) fn unclear_name_reason(&self) -> Option<&str> {
         let doubt = self.unclear_words().map(|doubt| doubt.what.as_str());
-        doubt.or_else(|| self.commands.iter().find_map(unclear_names)).or_else(|| {
+        doubt.or_else(|| self.commands.iter().find_map(unclear_name_reason)).or_else(|| {
             // The command after it may follow the link.
             let makes_link = self.commands.len() > 1 && self.commands.iter().any(creates_link);
             makes_link.then_some("it makes a link")
@@ -72,13 +72,13 @@ fn creates_link(command: &SimpleCommand) -> bool {
 }
 
 /// Returns why a command may name a file that is not one of its words.
-fn unclear_names(command: &SimpleCommand) -> Option<&'static str> {
+fn unclear_name_reason(command: &SimpleCommand) -> Option<&'static str> {
     let (known, name) = (programs::wrapper_table(), command.program_name());
     let reads_names = command.words.iter().enumerate().skip(1).any(|(at, word)| {
         // `tar cfT`: the first word of `tar` needs no dash.
         let is_bundle = at == 1 && name == "tar" && !word.text.starts_with('-');
-        known.reads_names(name, &word.text)
-            || is_bundle && known.reads_names(name, &format!("-{}", word.text))
+        known.reads_names_from_file(name, &word.text)
+            || is_bundle && known.reads_names_from_file(name, &format!("-{}", word.text))
     });
     if reads_names {
         return Some("it reads file names from a file");
@@ -106,7 +106,7 @@ impl SimpleCommand {
     pub(crate) fn file_names(&self) -> Vec<ShellFileName> {
         let mut names = FileNameCollector { is_strict: true, ..FileNameCollector::default() };
         let words = self.words.get(1..).unwrap_or_default();
-        let reach = reach_of(self);
+        let reach = name_reach(self);
         let mut take =
             |word: &ShellWord| names.add_word(&word.text, word.kind, reach, &self.folders);
         match find_program_row(self) {
@@ -125,7 +125,7 @@ fn find_program_row(command: &SimpleCommand) -> Option<(&'static ProgramRow, usi
     // A subcommand has at most two words.
     let words = command.words.iter().skip(1).take(2);
     let words: Vec<&str> = words.map(|word| word.text.as_str()).collect();
-    program.subcommand(&words).or(Some((program, 0)))
+    program.find_subcommand(&words).or(Some((program, 0)))
 }
 
 #[derive(Debug, Default)]
@@ -142,10 +142,10 @@ impl FileNameCollector {
         if let Some(program) = command.words.first() {
             self.add_word(&program.text, program.kind, NameReach::Word, &command.folders);
         }
-        let reach = reach_of(command);
+        let reach = name_reach(command);
         let folders = &command.folders;
         words.iter().for_each(|word| self.add_word(&word.text, word.kind, reach, folders));
-        if known.glued_names.has(command.program_name()) {
+        if known.glued_names.has_word(command.program_name()) {
             for word in words {
                 let commands = word.text.match_indices(['r', 'R', 'w', 'W']);
                 commands.for_each(|(at, _)| self.add_piece(&word.text[at + 1..], folders));
@@ -153,7 +153,7 @@ impl FileNameCollector {
         }
         let of_options = words.iter().enumerate().filter_map(|(at, word)| {
             let (option, glued) = word.text.split_once('=').unwrap_or((&word.text, ""));
-            if known.folder_options.has(option) {
+            if known.folder_options.has_word(option) {
                 return if glued.is_empty() {
                     Some(words.get(at + 1)?.text.as_str())
                 } else {
@@ -172,7 +172,7 @@ impl FileNameCollector {
         }
         let reads_below = find_program_row(command).is_some_and(|(row, count)| {
             let words = &words[count.min(words.len())..];
-            row.reads_below(words) && row.names_no_file(words)
+            row.reads_subfolders(words) && row.names_no_file(words)
         });
         if reads_below {
             super::prefix_folders(&command.folders, ".")
@@ -262,9 +262,10 @@ fn is_name_separator(letter: char) -> bool {
 
 /// Returns how a program reaches its words. A program that does not descend into folders may do so
 /// with an option.
-fn reach_of(command: &SimpleCommand) -> NameReach {
+fn name_reach(command: &SimpleCommand) -> NameReach {
     let words = command.words.get(1..).unwrap_or_default();
-    let is_recursive = || find_program_row(command).is_some_and(|(row, _)| row.reads_below(words));
-    let stays = programs::wrapper_table().stays_outside.has(command.program_name());
+    let is_recursive =
+        || find_program_row(command).is_some_and(|(row, _)| row.reads_subfolders(words));
+    let stays = programs::wrapper_table().stays_outside.has_word(command.program_name());
     if stays && !is_recursive() { NameReach::Word } else { NameReach::Folder }
 }

@@ -22,7 +22,7 @@ impl NestedCommands {
         Self { hidden: Some(why.into()), ..Self::default() }
     }
 
-    fn effect(what: impl Into<DoubtReason>) -> Self {
+    fn with_effect(what: impl Into<DoubtReason>) -> Self {
         Self { effect: Some(what.into()), ..Self::default() }
     }
 }
@@ -40,7 +40,7 @@ pub(super) const VARIABLE: DoubtReason =
 
 /// Returns true if a program runs the command after its own options, and nothing else.
 pub(super) fn is_wrapper(name: &str) -> bool {
-    programs::wrapper_table().wrapper(name).is_some()
+    programs::wrapper_table().find_wrapper(name).is_some()
 }
 
 /// Finds the commands that a simple command runs in addition to itself.
@@ -58,21 +58,21 @@ pub(super) fn nested_commands(words: &[ShellWord]) -> NestedCommands {
     if name == "command" && rest.first().is_some_and(|word| is_lookup_option(&word.text)) {
         return NestedCommands::default();
     }
-    if let Some(wrapper) = known.wrapper(name) {
+    if let Some(wrapper) = known.find_wrapper(name) {
         return wrapper.commands_in_words(name, rest);
     }
-    if known.evaluates.has(name) && rest.iter().any(|word| is_evaluated(name, word)) {
+    if known.evaluates.has_word(name) && rest.iter().any(|word| is_evaluated_word(name, word)) {
         return NestedCommands::with_doubt("the shell evaluates a word of this when it runs");
     }
     match name {
-        _ if known.shells.has(name) => nested_in_shell(rest),
+        _ if known.shells.has_word(name) => nested_in_shell(rest),
         "eval" => nested_in_eval(rest),
         "find" => nested_in_find(rest),
         "cd" => nested_in_cd(rest),
-        _ if known.changes_meaning.has(name) => {
+        _ if known.changes_meaning.has_word(name) => {
             NestedCommands::with_doubt("the words after this may have another meaning")
         }
-        _ if known.runs_others.has(name) => {
+        _ if known.runs_others.has_word(name) => {
             let what = "this runs another program in a way that jaato does not understand";
             NestedCommands::with_doubt(DoubtReason::new(DoubtCause::OtherProgram, what))
         }
@@ -86,7 +86,7 @@ impl CommandWrapper {
         loop {
             let Some((first, rest)) = words.split_first() else {
                 // Without a command they print something, or run their input.
-                return NestedCommands::effect(RUNS_ANOTHER);
+                return NestedCommands::with_effect(RUNS_ANOTHER);
             };
             if first.kind != ShellWordKind::Literal {
                 return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
@@ -96,7 +96,7 @@ impl CommandWrapper {
                 words = rest;
                 break;
             }
-            let Some(takes) = self.option(text) else {
+            let Some(takes) = self.parse_option(text) else {
                 if text.starts_with('-') && text.len() > 1 {
                     let what = "an unknown option runs another program";
                     return NestedCommands::with_doubt(DoubtReason::new(
@@ -112,17 +112,17 @@ impl CommandWrapper {
                 return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
             }
             if name == "xargs" {
-                replaced = replaced_by_input(text, values).or(replaced);
+                replaced = xargs_placeholder(text, values).or(replaced);
             }
             words = others;
         }
         let takes_variables = matches!(name, "env" | "sudo" | "doas");
         if takes_variables && words.first().is_some_and(is_variable) {
-            return self.with_variables(name, words);
+            return self.nested_in_env(name, words);
         }
         let (between, command) = words.split_at(self.words.min(words.len()));
         if command.is_empty() {
-            return NestedCommands::effect(RUNS_ANOTHER);
+            return NestedCommands::with_effect(RUNS_ANOTHER);
         }
         if !are_literal(between) {
             return NestedCommands::with_doubt(UNKNOWN_PROGRAM);
@@ -157,7 +157,7 @@ impl CommandWrapper {
     }
 
     /// Handles `env NAME=value …`. The meaning of the variables for the program is unknown.
-    fn with_variables(&self, name: &str, words: &[ShellWord]) -> NestedCommands {
+    fn nested_in_env(&self, name: &str, words: &[ShellWord]) -> NestedCommands {
         let skipped = words.iter().take_while(|word| is_variable(word)).count();
         let dangerous = words[..skipped].iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
@@ -177,14 +177,14 @@ impl CommandWrapper {
 
     /// Parses an option. Returns whether it takes the next word, or `None` if it is not a known
     /// option.
-    fn option(&self, text: &str) -> Option<bool> {
+    fn parse_option(&self, text: &str) -> Option<bool> {
         if let Some(long) = text.strip_prefix("--") {
             // A value in the next word would shift the command, so only `=` is accepted.
             let written = match long.split_once('=') {
                 Some((name, _)) => format!("{name}="),
                 None => long.to_owned(),
             };
-            return self.long.has(&written).then_some(false);
+            return self.long.has_word(&written).then_some(false);
         }
         let letters = text.strip_prefix('-').filter(|letters| !letters.is_empty())?;
         let mut letters = letters.chars();
@@ -201,7 +201,7 @@ impl CommandWrapper {
 }
 
 /// Returns the text that `xargs` replaces with its input, if this option sets one.
-fn replaced_by_input(option: &str, values: &[ShellWord]) -> Option<String> {
+fn xargs_placeholder(option: &str, values: &[ShellWord]) -> Option<String> {
     let text = match option.strip_prefix("--") {
         Some(long) => long.strip_prefix("replace")?.trim_start_matches('='),
         None => option.split_once('I')?.1,
@@ -276,7 +276,7 @@ fn nested_in_find(words: &[ShellWord]) -> NestedCommands {
         }
         match word.text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let command = until_end_of_exec(&words[at..]);
+                let command = exec_command_words(&words[at..]);
                 at += command.len() + 1;
                 inside.commands.push(command.iter().cloned().map(mark_found_file).collect());
             }
@@ -299,7 +299,7 @@ fn nested_in_find(words: &[ShellWord]) -> NestedCommands {
 
 /// Returns the words of `-exec`. They end at `;`, or at `+` after `{}`. Anywhere else `+` is a
 /// word.
-fn until_end_of_exec(words: &[ShellWord]) -> &[ShellWord] {
+fn exec_command_words(words: &[ShellWord]) -> &[ShellWord] {
     let mut last = "";
     let end = words.iter().position(|word| {
         let is_end = word.text == ";" || word.text == "+" && last == "{}";
@@ -340,8 +340,8 @@ fn nested_in_cd(words: &[ShellWord]) -> NestedCommands {
 fn nested_in_options(name: &str, words: &[ShellWord]) -> NestedCommands {
     let known = programs::wrapper_table();
     let runs = match name {
-        "sed" | "gsed" => words.iter().any(|word| runs_in_sed(&word.text)),
-        _ if known.interpreters.has(name) => has_code(words),
+        "sed" | "gsed" => words.iter().any(|word| sed_runs_commands(&word.text)),
+        _ if known.interpreters.has_word(name) => has_interpreter_code(words),
         _ => known.runs_code(name, words),
     };
     match runs {
@@ -360,7 +360,7 @@ fn is_lookup_option(option: &str) -> bool {
 
 /// Returns true if a shell builtin evaluates a word: names of variables may contain subscripts, and
 /// these may contain commands.
-fn is_evaluated(name: &str, word: &ShellWord) -> bool {
+fn is_evaluated_word(name: &str, word: &ShellWord) -> bool {
     let text = word.text.as_str();
     let names_variable = match name {
         "printf" | "test" | "[" => ["-v", "-R"].iter().any(|option| text.starts_with(option)),
@@ -374,7 +374,7 @@ fn is_evaluated(name: &str, word: &ShellWord) -> bool {
 }
 
 /// Returns true if an interpreter takes code from its words or its input.
-fn has_code(words: &[ShellWord]) -> bool {
+fn has_interpreter_code(words: &[ShellWord]) -> bool {
     for word in words {
         let text = word.text.as_str();
         let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
@@ -396,7 +396,7 @@ fn has_code(words: &[ShellWord]) -> bool {
 }
 
 /// Returns true if a `sed` script may run commands: `e`, alone or as a flag of `s`.
-fn runs_in_sed(text: &str) -> bool {
+fn sed_runs_commands(text: &str) -> bool {
     if text.starts_with("--") {
         return text.starts_with("--expression") || text.starts_with("--file");
     }

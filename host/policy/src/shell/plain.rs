@@ -16,12 +16,12 @@ pub(super) const COMMANDS_MAX: usize = 64;
 pub(super) const GRAMMAR: &str = "this is part of the shell's grammar";
 
 /// Returns true if a word is a shell keyword that the other reader does not analyse.
-pub(super) fn is_odd_grammar(word: &str) -> bool {
-    RESERVED.contains(&word) && !is_taken_apart(word)
+pub(super) fn is_unsupported_keyword(word: &str) -> bool {
+    RESERVED.contains(&word) && !is_parsed_keyword(word)
 }
 
 /// Returns true if the other reader finds the commands that follow a shell keyword.
-fn is_taken_apart(word: &str) -> bool {
+fn is_parsed_keyword(word: &str) -> bool {
     let taken_apart = [
         "!", "{", "}", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done",
         "case", "esac", "in",
@@ -81,14 +81,14 @@ const NO_FILES: [&str; 1] = ["/dev/null"];
 
 /// Why a line is not plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NotPlain {
+pub(super) struct PlainParseError {
     pub(super) reason: DoubtReason,
     pub(super) kind: DoubtKind,
     pub(super) at: Range<usize>,
 }
 
 /// Parses a line. Returns its commands in order, each with its words.
-pub(super) fn parse_line(line: &str) -> Result<Vec<Vec<ShellWord>>, NotPlain> {
+pub(super) fn parse_line(line: &str) -> Result<Vec<Vec<ShellWord>>, PlainParseError> {
     let mut reader = PlainLineReader { line, at: 0, commands: Vec::new(), words: Vec::new() };
     reader.parse_all()?;
     Ok(reader.commands)
@@ -102,7 +102,7 @@ struct PlainLineReader<'a> {
 }
 
 impl PlainLineReader<'_> {
-    fn parse_all(&mut self) -> Result<(), NotPlain> {
+    fn parse_all(&mut self) -> Result<(), PlainParseError> {
         let mut must_go_on = false;
         while let Some(letter) = self.peek() {
             match letter {
@@ -117,13 +117,13 @@ impl PlainLineReader<'_> {
             }
         }
         if must_go_on && self.words.is_empty() {
-            return Err(self.not_plain("it ends before its last command", self.at));
+            return Err(self.not_plain_error("it ends before its last command", self.at));
         }
         self.end_command(self.at)
     }
 
     /// Parses a separator of two commands. Returns true if another command must follow.
-    fn parse_separator(&mut self, must_go_on: bool) -> Result<bool, NotPlain> {
+    fn parse_separator(&mut self, must_go_on: bool) -> Result<bool, PlainParseError> {
         let start = self.at;
         let joins = ["&&", "||", "|", ";", "\n"];
         let refused = ["&>", ";;", ";&", "|&", "&"];
@@ -132,14 +132,16 @@ impl PlainLineReader<'_> {
             refused.iter().any(|text| rest.starts_with(text)) && !rest.starts_with("&&");
         if is_refused || rest.starts_with(";;") {
             let what = "it runs something in the background, or joins commands in an unusual way";
-            return Err(self.not_simple(DoubtReason::new(DoubtCause::Background, what), start));
+            return Err(
+                self.not_simple_error(DoubtReason::new(DoubtCause::Background, what), start)
+            );
         }
         let Some(join) = joins.iter().find(|join| rest.starts_with(**join)) else {
-            return Err(self.not_plain("this joins commands in an unusual way", start));
+            return Err(self.not_plain_error("this joins commands in an unusual way", start));
         };
         let is_line_end = *join == "\n";
         if self.words.is_empty() && !is_line_end {
-            return Err(self.not_plain("a command is missing here", start));
+            return Err(self.not_plain_error("a command is missing here", start));
         }
         self.at += join.len();
         let had_words = !self.words.is_empty();
@@ -151,34 +153,34 @@ impl PlainLineReader<'_> {
         })
     }
 
-    fn end_command(&mut self, at: usize) -> Result<(), NotPlain> {
+    fn end_command(&mut self, at: usize) -> Result<(), PlainParseError> {
         if self.words.is_empty() {
             return Ok(());
         }
         if self.commands.len() == COMMANDS_MAX {
-            return Err(self.not_plain("it has too many commands", at));
+            return Err(self.not_plain_error("it has too many commands", at));
         }
         self.commands.push(std::mem::take(&mut self.words));
         Ok(())
     }
 
     /// Parses a redirection that writes no file.
-    fn parse_redirect(&mut self) -> Result<(), NotPlain> {
+    fn parse_redirect(&mut self) -> Result<(), PlainParseError> {
         let start = self.at;
         let rest = self.rest_of_line();
         if rest.starts_with("<<") || rest.starts_with("<>") || rest.starts_with("<(") {
             let reason = DoubtReason::new(DoubtCause::Input, "this input redirection is unusual");
-            return Err(self.not_plain(reason, start));
+            return Err(self.not_plain_error(reason, start));
         }
         if rest.starts_with(">(") || rest.starts_with(">|") || rest.starts_with(">>>") {
-            return Err(self.not_plain("this output redirection is unusual", start));
+            return Err(self.not_plain_error("this output redirection is unusual", start));
         }
         if self.words.is_empty() {
-            return Err(self.not_plain("a redirection without a program", start));
+            return Err(self.not_plain_error("a redirection without a program", start));
         }
         for copy in [">&1", ">&2", "<&0"] {
             let behind = rest.as_bytes().get(copy.len()).copied();
-            if rest.starts_with(copy) && behind.is_none_or(ends_word) {
+            if rest.starts_with(copy) && behind.is_none_or(is_word_end) {
                 self.at += copy.len();
                 return Ok(());
             }
@@ -189,12 +191,12 @@ impl PlainLineReader<'_> {
             self.at += 1;
         }
         let before = self.words.len();
-        if self.peek().is_none_or(|letter| letter.is_ascii() && ends_word(letter as u8)) {
-            return Err(self.not_plain("a file is missing here", start));
+        if self.peek().is_none_or(|letter| letter.is_ascii() && is_word_end(letter as u8)) {
+            return Err(self.not_plain_error("a file is missing here", start));
         }
         self.parse_word()?;
         let Some(target) = (self.words.len() > before).then(|| self.words.pop()).flatten() else {
-            return Err(self.not_plain("a file is missing here", start));
+            return Err(self.not_plain_error("a file is missing here", start));
         };
         let is_plain =
             target.kind == ShellWordKind::Literal && NO_FILES.contains(&target.text.as_str());
@@ -203,13 +205,13 @@ impl PlainLineReader<'_> {
                 true => WRITES,
                 false => "this reads a file into a program".into(),
             };
-            return Err(self.not_plain(reason, start));
+            return Err(self.not_plain_error(reason, start));
         }
         Ok(())
     }
 
     /// Parses one word. Digits in front of `<` and `>` belong to the redirection.
-    fn parse_word(&mut self) -> Result<(), NotPlain> {
+    fn parse_word(&mut self) -> Result<(), PlainParseError> {
         let start = self.at;
         let mut word = ShellWord::literal(String::new());
         let mut is_quoted = false;
@@ -232,8 +234,8 @@ impl PlainLineReader<'_> {
                     word.text.push_str("{}");
                     self.at += 2;
                 }
-                '{' if word.text.ends_with('@') && number_in_braces(self.rest_of_line()) > 0 => {
-                    let length = number_in_braces(self.rest_of_line());
+                '{' if word.text.ends_with('@') && braced_number_len(self.rest_of_line()) > 0 => {
+                    let length = braced_number_len(self.rest_of_line());
                     word.text.push_str(&self.rest_of_line()[..length]);
                     self.at += length;
                 }
@@ -255,7 +257,7 @@ impl PlainLineReader<'_> {
             return if matches!(written, "0" | "1" | "2") {
                 Ok(())
             } else {
-                Err(self.not_plain("this redirects an unusual file descriptor", start))
+                Err(self.not_plain_error("this redirects an unusual file descriptor", start))
             };
         }
         if matches!(written, "[" | "]") {
@@ -269,13 +271,18 @@ impl PlainLineReader<'_> {
     }
 
     /// Checks a literal letter.
-    fn check_bare_letter(&self, letter: char, start: usize, so_far: &str) -> Result<(), NotPlain> {
+    fn check_bare_letter(
+        &self,
+        letter: char,
+        start: usize,
+        so_far: &str,
+    ) -> Result<(), PlainParseError> {
         let is_first = self.at == start;
         let is_fine = match letter {
             '#' | '=' | '^' => !is_first,
             '~' if is_first => {
                 let next = self.line[self.at + 1..].chars().next();
-                next.is_none_or(|next| next == '/' || (next.is_ascii() && ends_word(next as u8)))
+                next.is_none_or(|next| next == '/' || (next.is_ascii() && is_word_end(next as u8)))
             }
             '~' => so_far.ends_with(|before: char| before.is_ascii_alphanumeric() || before == '^'),
             _ => letter.is_ascii_alphanumeric() || "_-./:@%+,".contains(letter),
@@ -293,18 +300,18 @@ impl PlainLineReader<'_> {
             _ => UNUSUAL,
         };
         Err(match letter {
-            '$' | '`' | '{' | '}' => self.not_simple(what, self.at),
+            '$' | '`' | '{' | '}' => self.not_simple_error(what, self.at),
             // After letters it is a pattern, in which some shells run commands.
-            '(' if is_first => self.not_simple(what, self.at),
-            _ => self.not_plain(what, self.at),
+            '(' if is_first => self.not_simple_error(what, self.at),
+            _ => self.not_plain_error(what, self.at),
         })
     }
 
-    fn parse_single_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_single_quoted(&mut self, text: &mut String) -> Result<(), PlainParseError> {
         let start = self.at;
         let inside = &self.line[start + 1..];
         let Some(end) = inside.find('\'') else {
-            return Err(self.not_plain("this quote does not end", start));
+            return Err(self.not_plain_error("this quote does not end", start));
         };
         self.check_quoted(&inside[..end], start + 1)?;
         text.push_str(&inside[..end]);
@@ -312,19 +319,19 @@ impl PlainLineReader<'_> {
         Ok(())
     }
 
-    fn parse_double_quoted(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_double_quoted(&mut self, text: &mut String) -> Result<(), PlainParseError> {
         let start = self.at;
         self.at += 1;
         loop {
             let Some(letter) = self.peek() else {
-                return Err(self.not_plain("this quote does not end", start));
+                return Err(self.not_plain_error("this quote does not end", start));
             };
             match letter {
                 '"' => break,
                 '$' | '`' | '!' => {
                     return Err(match letter {
-                        '!' => self.not_plain(VALUE, self.at),
-                        _ => self.not_simple(VALUE, self.at),
+                        '!' => self.not_plain_error(VALUE, self.at),
+                        _ => self.not_simple_error(VALUE, self.at),
                     });
                 }
                 '\\' => {
@@ -333,7 +340,9 @@ impl PlainLineReader<'_> {
                         Some('\n') => {}
                         Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
                         Some('!') | None => {
-                            return Err(self.not_plain("shells read this differently", self.at));
+                            return Err(
+                                self.not_plain_error("shells read this differently", self.at)
+                            );
                         }
                         Some(next) => {
                             self.check_quoted(&next.to_string(), self.at + 1)?;
@@ -354,27 +363,32 @@ impl PlainLineReader<'_> {
         Ok(())
     }
 
-    fn parse_escaped(&mut self, text: &mut String) -> Result<(), NotPlain> {
+    fn parse_escaped(&mut self, text: &mut String) -> Result<(), PlainParseError> {
         let next = self.line[self.at + 1..].chars().next();
         match next {
             Some('\n') => {}
             Some(next) if next.is_ascii_graphic() || next == ' ' => text.push(next),
-            _ => return Err(self.not_plain("shells read this differently", self.at)),
+            _ => return Err(self.not_plain_error("shells read this differently", self.at)),
         }
         self.at += 2;
         Ok(())
     }
 
     /// Checks quoted text for letters that users cannot see.
-    fn check_quoted(&self, text: &str, at: usize) -> Result<(), NotPlain> {
-        let bad = text.char_indices().find(|(_, letter)| is_unseen(*letter));
+    fn check_quoted(&self, text: &str, at: usize) -> Result<(), PlainParseError> {
+        let bad = text.char_indices().find(|(_, letter)| is_invisible_letter(*letter));
         match bad {
-            Some((place, _)) => Err(self.not_plain(UNSEEN, at + place)),
+            Some((place, _)) => Err(self.not_plain_error(UNSEEN, at + place)),
             None => Ok(()),
         }
     }
 
-    fn check_program(&self, word: &ShellWord, written: &str, start: usize) -> Result<(), NotPlain> {
+    fn check_program(
+        &self,
+        word: &ShellWord,
+        written: &str,
+        start: usize,
+    ) -> Result<(), PlainParseError> {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_-./+".contains(letter);
         let text = word.text.as_str();
         let is_program = text == "["
@@ -383,14 +397,14 @@ impl PlainLineReader<'_> {
                 && text.chars().all(is_name)
                 && !text.starts_with(['-', '+']));
         if RESERVED.contains(&written) {
-            return Err(match is_taken_apart(written) {
-                true => self.not_simple(GRAMMAR, start),
-                false => self.not_plain(GRAMMAR, start),
+            return Err(match is_parsed_keyword(written) {
+                true => self.not_simple_error(GRAMMAR, start),
+                false => self.not_plain_error(GRAMMAR, start),
             });
         }
         // `NAME=value` in front of a program. Some shells also accept it with the name in quotes.
         if !is_program {
-            return Err(self.not_plain("this is not a plain program name", start));
+            return Err(self.not_plain_error("this is not a plain program name", start));
         }
         Ok(())
     }
@@ -403,34 +417,34 @@ impl PlainLineReader<'_> {
         &self.line[self.at..]
     }
 
-    fn not_plain(&self, reason: impl Into<DoubtReason>, at: usize) -> NotPlain {
+    fn not_plain_error(&self, reason: impl Into<DoubtReason>, at: usize) -> PlainParseError {
         let length =
             self.line.get(at..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         let at = at..(at + length).max(self.at.min(self.line.len()));
-        NotPlain { reason: reason.into(), kind: DoubtKind::Effect, at }
+        PlainParseError { reason: reason.into(), kind: DoubtKind::Effect, at }
     }
 
-    /// As [`Self::not_plain`], for parts that the other reader analyses and reports.
-    fn not_simple(&self, reason: impl Into<DoubtReason>, at: usize) -> NotPlain {
-        NotPlain { kind: DoubtKind::Shape, ..self.not_plain(reason, at) }
+    /// As [`Self::not_plain_error`], for parts that the other reader analyses and reports.
+    fn not_simple_error(&self, reason: impl Into<DoubtReason>, at: usize) -> PlainParseError {
+        PlainParseError { kind: DoubtKind::Shape, ..self.not_plain_error(reason, at) }
     }
 }
 
 /// Returns the length of `{1}`, as in `stash@{1}`. Without a comma or two dots, no shell expands it
 /// to several words. Returns 0 if the text begins differently.
-fn number_in_braces(text: &str) -> usize {
+fn braced_number_len(text: &str) -> usize {
     let inside = text.strip_prefix('{').and_then(|rest| rest.split_once('}'));
     let is_number =
         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     inside.map(|(number, _)| number).filter(is_number).map_or(0, |number| number.len() + 2)
 }
 
-fn ends_word(byte: u8) -> bool {
+fn is_word_end(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>')
 }
 
 /// Returns true if a letter is invisible, or is displayed at another position.
-pub(super) fn is_unseen(letter: char) -> bool {
+pub(super) fn is_invisible_letter(letter: char) -> bool {
     if letter.is_control() {
         return !matches!(letter, '\n' | '\t');
     }

@@ -29,13 +29,13 @@ pub(super) fn find_program(name: &str) -> Option<&'static ProgramRow> {
 }
 
 #[cfg(test)]
-pub(super) fn rows() -> impl Iterator<Item = &'static ProgramRow> {
+pub(super) fn program_rows() -> impl Iterator<Item = &'static ProgramRow> {
     PROGRAMS.program.iter()
 }
 
 #[cfg(test)]
 impl ProgramRow {
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn program_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter()
     }
 
@@ -86,7 +86,7 @@ impl From<String> for WordList {
 }
 
 impl WordList {
-    pub(super) fn has(&self, word: &str) -> bool {
+    pub(super) fn has_word(&self, word: &str) -> bool {
         self.0.iter().any(|known| known == word)
     }
 
@@ -180,17 +180,17 @@ pub(super) struct ProgramRow {
 
 impl ProgramRow {
     /// Finds a subcommand at the start of the words. Also returns how many words it has.
-    pub(super) fn subcommand(&self, words: &[&str]) -> Option<(&Self, usize)> {
+    pub(super) fn find_subcommand(&self, words: &[&str]) -> Option<(&Self, usize)> {
         let named = |count: usize| {
             let name = words.get(..count)?.join("+");
-            self.subcommands.iter().find(|row| row.names.has(&name)).map(|row| (row, count))
+            self.subcommands.iter().find(|row| row.names.has_word(&name)).map(|row| (row, count))
         };
         named(2).or_else(|| named(1))
     }
 
     /// Returns true if a word is not an option, or a harmless one.
-    pub(super) fn takes(&self, word: &str) -> bool {
-        if self.dashed.has(word) || self.prints && word.starts_with("--") {
+    pub(super) fn accepts_word(&self, word: &str) -> bool {
+        if self.dashed.has_word(word) || self.prints && word.starts_with("--") {
             return word != "--";
         }
         if let Some(long) = word.strip_prefix("--") {
@@ -223,7 +223,7 @@ impl ProgramRow {
     }
 
     /// Returns true if the program takes these words as operands.
-    pub(super) fn takes_operands(&self, words: &[ShellWord]) -> bool {
+    pub(super) fn accepts_operands(&self, words: &[ShellWord]) -> bool {
         let operands = || self.operands(words).into_iter();
         match self.operands {
             OperandRule::Any => true,
@@ -263,7 +263,7 @@ impl ProgramRow {
                 "--" if !ends_options => ends_options = true,
                 "-" => operands.push(word),
                 text if text.starts_with('-') && !ends_options => {
-                    is_value = self.wants_value(text);
+                    is_value = self.needs_value(text);
                     options.push(word);
                 }
                 _ => operands.push(word),
@@ -273,12 +273,12 @@ impl ProgramRow {
     }
 
     /// Returns true if the value of an option is the next word.
-    fn wants_value(&self, option: &str) -> bool {
+    fn needs_value(&self, option: &str) -> bool {
         if let Some(long) = option.strip_prefix("--") {
             let is_it = |known: &str| known.strip_suffix('=') == Some(long);
-            return self.long.iter().any(is_it) && !self.long.has(long);
+            return self.long.iter().any(is_it) && !self.long.has_word(long);
         }
-        if self.dashed.has(option) {
+        if self.dashed.has_word(option) {
             return false;
         }
         let letters = option.strip_prefix('-').unwrap_or_default();
@@ -294,12 +294,12 @@ impl ProgramRow {
 
     /// Returns true if a word is a harmless option with a single dash.
     pub(super) fn is_harmless_short_option(&self, word: &str) -> bool {
-        is_number(word) || self.dashed.has(word)
+        is_number(word) || self.dashed.has_word(word)
     }
 
     /// Returns true if the program only reads the things that its words name. `words` are those
     /// after the subcommand.
-    pub(super) fn only_reads(&self, words: &[ShellWord]) -> bool {
+    pub(super) fn is_read_only(&self, words: &[ShellWord]) -> bool {
         let Some(read) = self.read else { return false };
         let are_known = words.iter().all(|word| match (read, word.kind) {
             (_, ShellWordKind::Dynamic) => false,
@@ -313,19 +313,19 @@ impl ProgramRow {
                     || self.is_harmless_short_option(&word.text)
                     || matches!(word.text.as_str(), "(" | ")" | "!")
             }
-            (_, ShellWordKind::Literal) => self.takes(&word.text) || word.text == "--",
+            (_, ShellWordKind::Literal) => self.accepts_word(&word.text) || word.text == "--",
         });
         let is_refused =
             |word: &ShellWord| self.unless.iter().any(|piece| word.text.contains(piece));
         let (options, operands) = self.options_and_operands(words);
-        let lists = || options.iter().any(|word| self.lists.has(&word.text));
+        let lists = || options.iter().any(|word| self.lists.has_word(&word.text));
         let is_form = match read {
             ReadOnlyForm::Yes | ReadOnlyForm::Dashed => true,
             ReadOnlyForm::Listing => operands.is_empty() || lists(),
             ReadOnlyForm::Lookup => words.first().is_some_and(|word| word.text.starts_with('-')),
             ReadOnlyForm::Print => operands.first().is_some_and(|script| is_printing(&script.text)),
         };
-        are_known && is_form && !words.iter().any(is_refused) && self.takes_operands(words)
+        are_known && is_form && !words.iter().any(is_refused) && self.accepts_operands(words)
     }
 
     /// Returns the words of a command that may name files, without its text.
@@ -335,7 +335,7 @@ impl ProgramRow {
     ) -> impl Iterator<Item = &'a ShellWord> {
         let has_text = !words.iter().any(|word| {
             let name = word.text.split('=').next().unwrap_or_default();
-            self.text_unless.has(name) || is_cluster_with(&word.text, &self.text_unless)
+            self.text_unless.has_word(name) || is_cluster_with(&word.text, &self.text_unless)
         });
         let count = if has_text { self.text } else { 0 };
         let texts: Vec<&ShellWord> = self.operands(words).into_iter().take(count).collect();
@@ -352,7 +352,7 @@ impl ProgramRow {
         }
         let are_known = words
             .iter()
-            .all(|word| self.takes(&word.text) || self.is_harmless_short_option(&word.text));
+            .all(|word| self.accepts_word(&word.text) || self.is_harmless_short_option(&word.text));
         let operands = self.operands(words);
         !are_known
             || !self
@@ -361,11 +361,11 @@ impl ProgramRow {
     }
 
     /// Returns true if the program reads the folders below, although no word names them.
-    pub(super) fn reads_below(&self, words: &[ShellWord]) -> bool {
-        self.below.has("always")
-            || words
-                .iter()
-                .any(|word| self.below.has(&word.text) || is_cluster_with(&word.text, &self.below))
+    pub(super) fn reads_subfolders(&self, words: &[ShellWord]) -> bool {
+        self.below.has_word("always")
+            || words.iter().any(|word| {
+                self.below.has_word(&word.text) || is_cluster_with(&word.text, &self.below)
+            })
     }
 }
 
@@ -478,8 +478,8 @@ struct CodeRunningWords {
 }
 
 impl WrapperTable {
-    pub(super) fn wrapper(&self, name: &str) -> Option<&CommandWrapper> {
-        self.wrapper.iter().find(|row| row.names.has(name))
+    pub(super) fn find_wrapper(&self, name: &str) -> Option<&CommandWrapper> {
+        self.wrapper.iter().find(|row| row.names.has_word(name))
     }
 
     /// Returns true if words of a program make it run commands.
@@ -493,16 +493,16 @@ impl WrapperTable {
                 alone.matches(text) || with_value.matches(text) || alone.matches(&small)
             })
         };
-        let mut rows = self.runs_code.iter().filter(|row| row.names.has(name));
+        let mut rows = self.runs_code.iter().filter(|row| row.names.has_word(name));
         rows.any(|row| row.when.iter().any(|all| all.split_whitespace().all(is_there)))
     }
 
     /// Returns true if a program reads file or host names from a file that this word names.
-    pub(super) fn reads_names(&self, name: &str, word: &str) -> bool {
+    pub(super) fn reads_names_from_file(&self, name: &str, word: &str) -> bool {
         let option = word.split('=').next().unwrap_or_default();
         let rows = self.names_in_file.get(name).into_iter().chain(self.names_in_file.get("all"));
         let mut options = rows.flat_map(WordList::iter);
-        word.starts_with('@') && self.response_files.has(name)
+        word.starts_with('@') && self.response_files.has_word(name)
             || options.any(|known| match known.strip_prefix('-').filter(|rest| rest.len() == 1) {
                 Some(letter) => {
                     word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
@@ -515,7 +515,9 @@ impl WrapperTable {
     pub(super) fn follows_links(&self, name: &str, words: &[ShellWord]) -> bool {
         let options = self.follows_links.get(name);
         options.is_some_and(|options| {
-            words.iter().any(|word| options.has(&word.text) || is_cluster_with(&word.text, options))
+            words
+                .iter()
+                .any(|word| options.has_word(&word.text) || is_cluster_with(&word.text, options))
         })
     }
 
@@ -523,12 +525,12 @@ impl WrapperTable {
     pub(super) fn is_dangerous_variable(&self, name: &str) -> bool {
         let name = name.trim_end_matches('+').to_ascii_uppercase();
         let ShellVariableTable { names, parts } = &self.variables;
-        names.has(&name) || parts.iter().any(|part| name.contains(part))
+        names.has_word(&name) || parts.iter().any(|part| name.contains(part))
     }
 
     /// Returns true if a subcommand does the same as one that a rule names.
-    pub(super) fn is_same(&self, program: &str, wanted: &str, word: &str) -> bool {
+    pub(super) fn is_same_subcommand(&self, program: &str, wanted: &str, word: &str) -> bool {
         let same = self.same.get(program).and_then(|names| names.get(wanted));
-        same.is_some_and(|names| names.has(word))
+        same.is_some_and(|names| names.has_word(word))
     }
 }

@@ -59,10 +59,10 @@ impl ScriptAnalysis {
     pub(super) fn read_script(&mut self, text: &str) {
         self.bytes_read += text.len();
         if self.bytes_read > SCRIPT_BYTES_MAX || self.depth > DEPTH_MAX {
-            return self.hide_rest("it is too long or too deeply nested to read");
+            return self.record_unread_rest("it is too long or too deeply nested to read");
         }
         if nesting_depth(text) > BRACKETS_MAX {
-            return self.hide_rest("its brackets are too deeply nested to read");
+            return self.record_unread_rest("its brackets are too deeply nested to read");
         }
         let options = ParserOptions::default();
         let mut parser = Parser::new(text.as_bytes(), &options, &SourceInfo::default());
@@ -84,10 +84,10 @@ impl ScriptAnalysis {
 
     fn add_doubt(&mut self, kind: DoubtKind, reason: impl Into<DoubtReason>) {
         let DoubtReason { what, cause } = reason.into();
-        self.doubt_about(kind, (cause, what.to_owned()), None);
+        self.add_doubt_about(kind, (cause, what.to_owned()), None);
     }
 
-    fn doubt_about(
+    fn add_doubt_about(
         &mut self,
         kind: DoubtKind,
         (cause, what): (DoubtCause, String),
@@ -106,7 +106,7 @@ impl ScriptAnalysis {
     }
 
     /// Records that a limit ends the reading.
-    fn hide_rest(&mut self, what: &'static str) {
+    fn record_unread_rest(&mut self, what: &'static str) {
         self.add_doubt(DoubtKind::Hidden, DoubtReason::new(DoubtCause::Bound, what));
     }
 
@@ -135,7 +135,7 @@ impl ScriptAnalysis {
                 }
             }
             // A `cd` may have failed.
-            before.into_iter().for_each(|folder| self.may_run_in(folder));
+            before.into_iter().for_each(|folder| self.add_possible_folder(folder));
         }
     }
 
@@ -209,7 +209,7 @@ impl ScriptAnalysis {
         self.add_doubt(DoubtKind::Shape, what);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            self.hide_rest("it is too deeply nested to read");
+            self.record_unread_rest("it is too deeply nested to read");
         } else {
             lists.iter().for_each(|list| self.read_list(list));
         }
@@ -343,7 +343,7 @@ impl ScriptAnalysis {
         let (cause, verb) =
             if writes { (DoubtCause::Writes, "writes") } else { (DoubtCause::Other, "reads") };
         let what = format!("it {verb} the file `{}`", word.display_text());
-        self.doubt_about(DoubtKind::Effect, (cause, what), None);
+        self.add_doubt_about(DoubtKind::Effect, (cause, what), None);
         if word.kind == ShellWordKind::Dynamic {
             self.add_doubt(DoubtKind::Words, "the name of a file is known only at run time");
         }
@@ -367,20 +367,20 @@ impl ScriptAnalysis {
         if taken.is_evaluated {
             self.add_doubt(DoubtKind::Hidden, "the shell evaluates text when it runs");
         }
-        let mut word = taken.into_word();
+        let mut word = taken.into_shell_word();
         if word.kind != ShellWordKind::Literal {
             word.written = written.to_owned();
         }
         if word.kind == ShellWordKind::Dynamic {
             let reason = (DoubtCause::Value, "known only at run time".to_owned());
-            self.doubt_about(DoubtKind::Words, reason, Some(written));
+            self.add_doubt_about(DoubtKind::Words, reason, Some(written));
         }
         word
     }
 
     fn add_command(&mut self, words: Vec<ShellWord>) {
         if self.commands.len() == COLLECTED_MAX {
-            return self.hide_rest("it has too many commands to read");
+            return self.record_unread_rest("it has too many commands to read");
         }
         let inside = nested::nested_commands(&words);
         self.commands.push(SimpleCommand { words: words.clone(), folders: self.folders.clone() });
@@ -390,7 +390,7 @@ impl ScriptAnalysis {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             if !(commands.is_empty() && scripts.is_empty()) {
-                self.hide_rest("it is too deeply nested to read");
+                self.record_unread_rest("it is too deeply nested to read");
             }
         } else {
             for command in commands.into_iter().filter(|command| !command.is_empty()) {
@@ -412,17 +412,18 @@ impl ScriptAnalysis {
         let target = targets.next().map_or("~", |word| word.text.as_str());
         let mut folders = super::prefix_folders(&self.folders, target);
         // The shell removes `..` before it follows links, or after that with `-P`.
-        let shortened: Vec<String> = folders.iter().map(|folder| without_ups(folder)).collect();
+        let shortened: Vec<String> =
+            folders.iter().map(|folder| resolve_parent_parts(folder)).collect();
         for folder in shortened {
             if !folders.contains(&folder) {
                 folders.push(folder);
             }
         }
         self.moved = Some(folders.clone());
-        folders.into_iter().for_each(|folder| self.may_run_in(folder));
+        folders.into_iter().for_each(|folder| self.add_possible_folder(folder));
     }
 
-    fn may_run_in(&mut self, folder: String) {
+    fn add_possible_folder(&mut self, folder: String) {
         if self.folders.is_empty() {
             self.folders.push(String::new());
         }
@@ -436,7 +437,7 @@ impl ScriptAnalysis {
 }
 
 /// Removes each `..` together with the name before it.
-fn without_ups(folder: &str) -> String {
+fn resolve_parent_parts(folder: &str) -> String {
     if !folder.split('/').any(|part| part == "..") {
         return folder.to_owned();
     }

@@ -46,7 +46,7 @@ pub(super) fn is_unittest_word(word: &ShellWord) -> bool {
 
 /// Returns the program and the words after it that an answer may cover. Returns `None` if only
 /// exactly this command can be allowed.
-pub(crate) fn useful_words(command: &SimpleCommand) -> Option<(String, Vec<String>)> {
+pub(crate) fn suggested_words(command: &SimpleCommand) -> Option<(String, Vec<String>)> {
     let (program, words) = command.words.split_first()?;
     let is_literal = |kind| kind == ShellWordKind::Literal;
     if !is_literal(program.kind) {

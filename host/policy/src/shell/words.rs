@@ -15,7 +15,7 @@ pub(super) struct ScriptWord {
 }
 
 impl ScriptWord {
-    pub(super) fn into_word(self) -> ShellWord {
+    pub(super) fn into_shell_word(self) -> ShellWord {
         let kind = match (self.is_dynamic, self.is_glob) {
             (true, _) => ShellWordKind::Dynamic,
             (false, true) => ShellWordKind::Glob,
@@ -114,7 +114,7 @@ fn take_inner_script(taken: &mut ScriptWord, opening: Option<char>, inside: &str
         _ => {}
     }
     taken.is_evaluated |= match opening {
-        Some('{') => is_evaluated(inside),
+        Some('{') => is_evaluated_expansion(inside),
         // The value of a name in arithmetic is arithmetic again, and may run commands.
         _ => inside
             .contains(|letter: char| !letter.is_ascii_digit() && !" +-*/%()<>".contains(letter)),
@@ -129,7 +129,7 @@ fn take_inner_script(taken: &mut ScriptWord, opening: Option<char>, inside: &str
 
 /// Returns true if `${…}` does more than insert a variable, optionally with another word in its
 /// place or only the part that a pattern matches.
-fn is_evaluated(inside: &str) -> bool {
+fn is_evaluated_expansion(inside: &str) -> bool {
     let name = inside.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inside);
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let end = name.find(|letter| !is_name(letter)).unwrap_or(name.len());
