@@ -2,7 +2,9 @@
 
 use std::mem;
 
-use jaato_policy::{CallPattern, JsonDigest, PathsResolved, PolicyCall, PolicyMode, SessionRule};
+use jaato_policy::{
+    CallPattern, JsonDigest, PolicyCall, PolicyMode, ResolvedCallPaths, SessionRule,
+};
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionDecision};
 use jaato_types::{Event, PluginName, ToolName};
 
@@ -13,7 +15,7 @@ use crate::{CallContext, CallVerdict, SessionApproval};
 
 /// The user's answers to the calls of one model answer, so that equal calls are asked about once.
 #[derive(Debug, Default)]
-pub struct EqualCalls {
+pub struct EqualCallAnswers {
     answered: Vec<AnsweredCall>,
 }
 
@@ -22,18 +24,18 @@ struct AnsweredCall {
     tool: ToolName,
     plugin: PluginName,
     arguments: JsonDigest,
-    resolved: Option<PathsResolved>,
+    resolved: Option<ResolvedCallPaths>,
     answer: PermissionAnswer,
 }
 
-impl EqualCalls {
+impl EqualCallAnswers {
     /// Returns the user's answer to an equal call.
     pub(crate) fn answer_to(&self, call: &PolicyCall<'_>) -> Option<PermissionAnswer> {
         let arguments = JsonDigest::from_json(call.arguments);
         let is_equal = |it: &&AnsweredCall| {
             (&it.tool, &it.plugin) == (call.tool, call.plugin)
                 && it.arguments == arguments
-                && is_resolved_alike(it.resolved.as_ref(), call.resolved)
+                && has_same_targets(it.resolved.as_ref(), call.resolved)
         };
         self.answered.iter().find(is_equal).map(|it| it.answer.clone())
     }
@@ -59,9 +61,9 @@ impl EqualCalls {
 
 /// Returns true if the paths of two calls lead to the same places. The files may differ, because
 /// the first call may have written them.
-fn is_resolved_alike(one: Option<&PathsResolved>, other: Option<&PathsResolved>) -> bool {
+fn has_same_targets(one: Option<&ResolvedCallPaths>, other: Option<&ResolvedCallPaths>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => one.changed_places(other).is_empty(),
+        (Some(one), Some(other)) => one.changed_targets(other).is_empty(),
         (None, None) => true,
         (Some(_), None) | (None, Some(_)) => false,
     }
@@ -75,7 +77,7 @@ pub(crate) struct AnswerRecorder<'a> {
 
 impl AnswerRecorder<'_> {
     /// Turns the user's answer into the verdict, and remembers it for the calls that it covers.
-    pub(crate) fn verdict(
+    pub(crate) fn apply_answer(
         &self,
         answer: PermissionAnswer,
         facts: &PolicyCall<'_>,
@@ -83,12 +85,13 @@ impl AnswerRecorder<'_> {
     ) -> CallVerdict {
         let channel = self.approval.asker.channel();
         if let Some(mode) = answer.mode.as_deref().and_then(PolicyMode::from_name) {
-            let before = self.approval.rules.change(|rules| mem::replace(&mut rules.mode, mode));
+            let before =
+                self.approval.rules.change_rules(|rules| mem::replace(&mut rules.mode, mode));
             if before != mode {
                 self.context.emit(Event::ModeChanged { mode: mode.name().to_owned() });
             }
         }
-        let remembered = self.remember(&answer, facts, offer);
+        let remembered = self.remember_answer(&answer, facts, offer);
         match answer.decision.can_run() {
             true => CallVerdict::allowed_by_user(channel, remembered),
             false => CallVerdict::denied_by_user(facts, channel, answer.comment, remembered),
@@ -96,7 +99,7 @@ impl AnswerRecorder<'_> {
     }
 
     /// Remembers an answer for later calls. Returns `None` if it holds only for this call.
-    fn remember(
+    fn remember_answer(
         &self,
         answer: &PermissionAnswer,
         facts: &PolicyCall<'_>,
@@ -109,10 +112,12 @@ impl AnswerRecorder<'_> {
             (None, false) => CallPattern::Tool,
             (index, _) => offer.patterns.get(index.unwrap_or(0))?.clone(),
         };
-        let (text, kind) = (pattern.text(facts.tool), pattern.name());
+        let (text, kind) = (pattern.describe_calls(facts.tool), pattern.name());
         let rule = SessionRule::new(facts, answer.decision, pattern);
         let decision = self.save_kept_answer(&rule);
-        self.approval.rules.change(|rules| rules.remember(rule.with_decision(decision)));
+        self.approval
+            .rules
+            .change_rules(|rules| rules.remember_answer(rule.with_decision(decision)));
         Some(RememberedScope { scope: decision.duration_name(), text, kind })
     }
 

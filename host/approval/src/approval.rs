@@ -1,13 +1,13 @@
 //! The steps from a call to its verdict.
 
-use jaato_policy::{Caller, CallingAgent, DenyRules, PluginSource};
+use jaato_policy::{Caller, CallingAgent, DenyRuleHandling, PluginSource};
 use jaato_types::{Event, PluginName, Result, SessionId, ToolCall, ToolSpec};
 use serde_json::Value;
 
-use crate::attempt::{ApprovalAttempt, AttemptEnd};
+use crate::attempt::{ApprovalAttempt, AttemptOutcome};
 use crate::{
-    CallContext, CallVerdict, ChangedCall, EqualCalls, Gate, GuardOutcome, PermissionAsker,
-    SharedRules,
+    CallContext, CallGate, CallVerdict, ChangedCall, EqualCallAnswers, GuardOutcome,
+    PermissionAsker, SharedRules,
 };
 
 /// How often the user may change one call's arguments.
@@ -26,7 +26,7 @@ pub struct SessionApproval<'a> {
     /// Rules and remembered answers.
     pub rules: &'a SharedRules,
     /// Applies the rules.
-    pub gate: &'a dyn Gate,
+    pub gate: &'a dyn CallGate,
     /// Shows prompts to the user.
     pub asker: &'a dyn PermissionAsker,
     /// How long to wait for an answer. `None` leaves that to the asker.
@@ -61,23 +61,23 @@ impl SessionApproval<'_> {
     /// decide. If the user changes the arguments, all of this is repeated with the new ones.
     ///
     /// Dropping the future withdraws the call. No event follows then.
-    pub async fn decide(
+    pub async fn decide_call(
         &self,
         candidate: &CandidateCall<'_>,
         context: &dyn CallContext,
-        equal: &mut EqualCalls,
+        equal: &mut EqualCallAnswers,
     ) -> CallVerdict {
         let mut changed: Option<ChangedCall> = None;
         let mut was_edited = false;
         for _ in 0..=EDITS_MAX {
             let call = current_call(candidate, changed.as_ref());
-            let GuardOutcome { changed: by_guards, asks, denied } = context.guard(call).await;
+            let GuardOutcome { changed: by_guards, asks, denied } = context.ask_guards(call).await;
             if let Some(by_guards) = by_guards {
                 ChangedCall::add_change(&mut changed, by_guards);
             }
             if let Some((plugin, error)) = denied {
                 let verdict = CallVerdict::denied_by_guard(&plugin, error);
-                return self.conclude(candidate, verdict, changed, context);
+                return self.emit_decision(candidate, verdict, changed, context);
             }
             // A changed call differs from the equal calls in the model's answer.
             let times = if changed.is_some() { 1 } else { candidate.times.max(1) };
@@ -85,10 +85,10 @@ impl SessionApproval<'_> {
             let attempt =
                 ApprovalAttempt { approval: self, candidate, context, call, times, was_edited };
             match attempt.run(asks, equal).await {
-                AttemptEnd::Decided(verdict) => {
-                    return self.conclude(candidate, *verdict, changed, context);
+                AttemptOutcome::Decided(verdict) => {
+                    return self.emit_decision(candidate, *verdict, changed, context);
                 }
-                AttemptEnd::Edited(arguments) => {
+                AttemptOutcome::Edited(arguments) => {
                     was_edited = true;
                     if let Err(error) =
                         replace_arguments(candidate.call, arguments, &mut changed, context)
@@ -100,11 +100,11 @@ impl SessionApproval<'_> {
             }
         }
         let verdict = CallVerdict::denied_after_edits(&candidate.call.name, EDITS_MAX);
-        self.conclude(candidate, verdict, changed, context)
+        self.emit_decision(candidate, verdict, changed, context)
     }
 
     /// Emits the decision as an event.
-    fn conclude(
+    fn emit_decision(
         &self,
         candidate: &CandidateCall<'_>,
         verdict: CallVerdict,
@@ -133,8 +133,8 @@ impl SessionApproval<'_> {
     /// disabled.
     fn recorded_rule(&self, rule: &str) -> String {
         match self.rules.lock().deny_rules {
-            DenyRules::Hold => rule.to_owned(),
-            DenyRules::Ignored => format!("{rule} {DENY_IGNORED}"),
+            DenyRuleHandling::Hold => rule.to_owned(),
+            DenyRuleHandling::Ignored => format!("{rule} {DENY_IGNORED}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
 pub trait PermissionAsker: Send + Sync {
     /// Returns the reason why no user can be asked (`standard input is not a terminal`). Returns
     /// `None` if a user can be asked.
-    fn unavailable(&self) -> Option<String>;
+    fn unavailable_reason(&self) -> Option<String>;
 
     /// Returns the channel's name for events and records: `terminal`.
     fn channel(&self) -> &str {
@@ -17,13 +17,13 @@ pub trait PermissionAsker: Send + Sync {
 
     /// Returns how long to wait for an answer if the session's setup does not say. `None` waits
     /// without a limit. A prompt without an answer in time denies the call.
-    fn patience_ms(&self) -> Option<u64> {
+    fn answer_timeout_ms(&self) -> Option<u64> {
         None
     }
 
     /// Shows a prompt, one at a time. Dropping the future withdraws it. An answer that the prompt
-    /// does not [allow](PermissionPrompt::allows) denies the call.
-    fn ask<'a>(
+    /// does not [allow](PermissionPrompt::is_allowed) denies the call.
+    fn ask_permission<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jaato_policy::{
-    Decision, PolicyCall, RuleOutcome, ToolDefinition, TypedInto, changes_since_allowed,
+    Decision, PolicyCall, RuleOutcome, ToolDefinition, TypingTarget, changes_since_allowed,
 };
 use jaato_types::files::FileLimits;
 use jaato_types::hooks::{Preview, SHELL_PROMPT};
@@ -17,7 +17,8 @@ use crate::offer::OfferedAnswers;
 use crate::prompt::{PromptParts, permission_prompt};
 use crate::verdict::PromptReason;
 use crate::{
-    CallContext, CallPlace, CallVerdict, CandidateCall, EqualCalls, NoAnswer, SessionApproval,
+    CallContext, CallEnvironment, CallVerdict, CandidateCall, EqualCallAnswers, NoAnswer,
+    SessionApproval,
 };
 
 /// How often a call is checked if its files change while the user is asked.
@@ -34,21 +35,21 @@ pub(crate) struct ApprovalAttempt<'a> {
 }
 
 /// The end of an attempt.
-pub(crate) enum AttemptEnd {
+pub(crate) enum AttemptOutcome {
     Decided(Box<CallVerdict>),
     /// The user wants other arguments.
     Edited(Value),
 }
 
 /// The end of one check of a call.
-enum CheckEnd {
-    Step(AttemptEnd),
+enum CheckOutcome {
+    Step(AttemptOutcome),
     /// These paths changed while the user was asked.
     Changed(Vec<PathBuf>),
 }
 
 /// The end of a prompt.
-enum PromptEnd {
+enum PromptOutcome {
     Answered(PermissionAnswer),
     /// The prompt does not allow this answer.
     NotOffered,
@@ -69,16 +70,16 @@ impl ApprovalAttempt<'_> {
     pub(crate) async fn run(
         &self,
         guard: Option<(PluginName, String)>,
-        equal: &mut EqualCalls,
-    ) -> AttemptEnd {
+        equal: &mut EqualCallAnswers,
+    ) -> AttemptOutcome {
         let mut changed = Vec::new();
         for _ in 0..CHECKS_MAX {
             match self.check_changed_files(guard.as_ref(), &changed, equal).await {
-                CheckEnd::Step(step) => return step,
-                CheckEnd::Changed(paths) => changed = paths,
+                CheckOutcome::Step(step) => return step,
+                CheckOutcome::Changed(paths) => changed = paths,
             }
         }
-        decided_step(CallVerdict::denied_after_changes(&self.call.name))
+        decided_outcome(CallVerdict::denied_after_changes(&self.call.name))
     }
 
     /// Decides by the files to which the call's paths currently lead.
@@ -86,157 +87,161 @@ impl ApprovalAttempt<'_> {
         &self,
         guard: Option<&(PluginName, String)>,
         changed: &[PathBuf],
-        equal: &mut EqualCalls,
-    ) -> CheckEnd {
-        let place = self.approval.gate.place();
-        let mut facts = self.facts(&place);
-        let resolved = self.approval.resolve(&facts).await;
+        equal: &mut EqualCallAnswers,
+    ) -> CheckOutcome {
+        let place = self.approval.gate.call_environment();
+        let mut facts = self.policy_call(&place);
+        let resolved = self.approval.resolve_call_paths(&facts).await;
         facts.resolved = resolved.as_ref();
         facts.repository_is_plain =
-            facts.runs_program("git") && self.approval.gate.repository_is_plain();
-        let mut decision = self.decision(&facts);
+            facts.runs_program("git") && self.approval.gate.is_plain_repository();
+        let mut decision = self.rules_decision(&facts);
         let resolved_again;
         let mut preview = None;
-        if decision.outcome == RuleOutcome::Ask && facts.is_typed_unseen() {
+        if decision.outcome == RuleOutcome::Ask && facts.has_unknown_typing_target() {
             // Only the tool's own plugin sees the terminal.
-            preview = self.preview(&facts).await;
-            facts.typed_into = Some(typed_into(preview.as_ref()));
-            resolved_again = self.approval.resolve(&facts).await;
+            preview = self.preview_call(&facts).await;
+            facts.typed_into = Some(typing_target(preview.as_ref()));
+            resolved_again = self.approval.resolve_call_paths(&facts).await;
             facts.resolved = resolved_again.as_ref();
-            decision = self.decision(&facts);
+            decision = self.rules_decision(&facts);
         }
         let reason = match (decision.outcome, guard) {
             (RuleOutcome::Deny, _) => {
-                return CheckEnd::verdict(CallVerdict::denied(&facts, &decision));
+                return CheckOutcome::from_verdict(CallVerdict::denied_by_rule(&facts, &decision));
             }
             (RuleOutcome::Allow, None) if changed.is_empty() => {
-                return CheckEnd::verdict(self.allowed_verdict(&facts, &decision).await);
+                return CheckOutcome::from_verdict(self.allowed_verdict(&facts, &decision).await);
             }
             (RuleOutcome::Allow | RuleOutcome::Ask, None) => {
                 let changes = changes_since_allowed(&self.approval.rules.lock(), &facts);
-                PromptReason::rule(&facts, &decision).after_tool_changes(&changes)
+                PromptReason::from_rule(&facts, &decision).after_tool_changes(&changes)
             }
             (RuleOutcome::Allow | RuleOutcome::Ask, Some((plugin, reason))) => {
-                PromptReason::guard(plugin, reason)
+                PromptReason::from_guard(plugin, reason)
             }
         };
         let reason = if changed.is_empty() { reason } else { reason.after_path_changes(changed) };
         let offer = OfferedAnswers::for_call(&self.approval.rules.lock(), &facts, reason.is_each);
         let end = match equal.answer_to(&facts) {
-            Some(answer) => PromptEnd::Answered(answer),
-            None => self.ask(preview, (&facts, &place), &reason, &offer).await,
+            Some(answer) => PromptOutcome::Answered(answer),
+            None => self.ask_user(preview, (&facts, &place), &reason, &offer).await,
         };
         let runs = match &end {
-            PromptEnd::Answered(answer) => answer.decision.can_run(),
-            PromptEnd::Decided(decision) => decision.outcome == RuleOutcome::Allow,
-            PromptEnd::NotOffered
-            | PromptEnd::NoAnswer(_)
-            | PromptEnd::UnattendedPlan(_)
-            | PromptEnd::Late { .. }
-            | PromptEnd::Refused(_) => false,
+            PromptOutcome::Answered(answer) => answer.decision.can_run(),
+            PromptOutcome::Decided(decision) => decision.outcome == RuleOutcome::Allow,
+            PromptOutcome::NotOffered
+            | PromptOutcome::NoAnswer(_)
+            | PromptOutcome::UnattendedPlan(_)
+            | PromptOutcome::Late { .. }
+            | PromptOutcome::Refused(_) => false,
         };
         if runs {
-            let changed = self.changed_since(&facts).await;
+            let changed = self.changed_paths(&facts).await;
             if !changed.is_empty() {
-                return CheckEnd::Changed(changed);
+                return CheckOutcome::Changed(changed);
             }
         }
-        self.step_after_prompt(end, (&facts, &reason), &offer, equal).await
+        self.handle_prompt_outcome(end, (&facts, &reason), &offer, equal).await
     }
 
     /// Turns the end of a prompt into a step.
-    async fn step_after_prompt(
+    async fn handle_prompt_outcome(
         &self,
-        end: PromptEnd,
+        end: PromptOutcome,
         (facts, reason): (&PolicyCall<'_>, &PromptReason),
         offer: &OfferedAnswers,
-        equal: &mut EqualCalls,
-    ) -> CheckEnd {
+        equal: &mut EqualCallAnswers,
+    ) -> CheckOutcome {
         let remembering = AnswerRecorder { approval: self.approval, context: self.context };
         let verdict = match end {
-            PromptEnd::Answered(answer) if answer.decision == PermissionDecision::Edit => {
-                return CheckEnd::Step(AttemptEnd::Edited(answer.arguments.unwrap_or_default()));
+            PromptOutcome::Answered(answer) if answer.decision == PermissionDecision::Edit => {
+                return CheckOutcome::Step(AttemptOutcome::Edited(
+                    answer.arguments.unwrap_or_default(),
+                ));
             }
-            PromptEnd::Answered(answer) => {
+            PromptOutcome::Answered(answer) => {
                 equal.record_answer(facts, &answer);
                 let runs = answer.decision.can_run();
-                let verdict = remembering.verdict(answer, facts, offer);
+                let verdict = remembering.apply_answer(answer, facts, offer);
                 let limits = match runs {
                     true => self.approval.file_limits(facts, None).await,
                     false => FileLimits::default(),
                 };
                 CallVerdict { limits, ..verdict }
             }
-            PromptEnd::NotOffered => {
+            PromptOutcome::NotOffered => {
                 CallVerdict::denied_not_offered(facts, self.approval.asker.channel())
             }
-            PromptEnd::Decided(decision) if decision.outcome == RuleOutcome::Allow => {
+            PromptOutcome::Decided(decision) if decision.outcome == RuleOutcome::Allow => {
                 self.allowed_verdict(facts, &decision).await
             }
-            PromptEnd::Decided(decision) => CallVerdict::denied(facts, &decision),
-            PromptEnd::Late { patience_ms } => CallVerdict::denied_late(facts, patience_ms),
-            PromptEnd::NoAnswer(NoAnswer { reason: why }) => {
+            PromptOutcome::Decided(decision) => CallVerdict::denied_by_rule(facts, &decision),
+            PromptOutcome::Late { patience_ms } => {
+                CallVerdict::denied_after_timeout(facts, patience_ms)
+            }
+            PromptOutcome::NoAnswer(NoAnswer { reason: why }) => {
                 CallVerdict::denied_without_user(facts, reason, &why)
             }
-            PromptEnd::UnattendedPlan(why) => {
+            PromptOutcome::UnattendedPlan(why) => {
                 let limits = self.approval.file_limits(facts, None).await;
-                CallVerdict { limits, ..CallVerdict::unattended_plan(&why) }
+                CallVerdict { limits, ..CallVerdict::plan_without_user(&why) }
             }
-            PromptEnd::Refused(error) => CallVerdict::refused_by_preview(error),
+            PromptOutcome::Refused(error) => CallVerdict::refused_by_preview(error),
         };
-        CheckEnd::verdict(verdict)
+        CheckOutcome::from_verdict(verdict)
     }
 
     async fn allowed_verdict(&self, facts: &PolicyCall<'_>, decision: &Decision) -> CallVerdict {
         let limits = self.approval.file_limits(facts, Some(&decision.rule)).await;
-        CallVerdict { limits, ..CallVerdict::allowed(decision) }
+        CallVerdict { limits, ..CallVerdict::allowed_by_rule(decision) }
     }
 
     /// Returns the paths of the call whose targets have changed. For a command line, changes of the
     /// files themselves do not count, because programs that run at the same time write files.
-    async fn changed_since(&self, facts: &PolicyCall<'_>) -> Vec<PathBuf> {
+    async fn changed_paths(&self, facts: &PolicyCall<'_>) -> Vec<PathBuf> {
         let Some(before) = facts.resolved else { return Vec::new() };
-        let Some(now) = self.approval.resolve(facts).await else { return Vec::new() };
+        let Some(now) = self.approval.resolve_call_paths(facts).await else { return Vec::new() };
         match facts.command_line() {
-            Some(_) => before.changed_places(&now),
+            Some(_) => before.changed_targets(&now),
             None => before.changed_files(&now),
         }
     }
 
-    async fn preview(&self, facts: &PolicyCall<'_>) -> Option<Preview> {
+    async fn preview_call(&self, facts: &PolicyCall<'_>) -> Option<Preview> {
         if !self.candidate.spec.previews {
             return None;
         }
         let limits = self.approval.file_limits(facts, None).await;
-        self.context.preview(self.call, limits).await
+        self.context.preview_call(self.call, limits).await
     }
 
     /// Shows a prompt and waits for its answer.
-    async fn ask(
+    async fn ask_user(
         &self,
         preview: Option<Preview>,
-        (facts, place): (&PolicyCall<'_>, &CallPlace),
+        (facts, place): (&PolicyCall<'_>, &CallEnvironment),
         reason: &PromptReason,
         offer: &OfferedAnswers,
-    ) -> PromptEnd {
+    ) -> PromptOutcome {
         let SessionApproval { asker, rules, .. } = self.approval;
-        if let Some(why) = asker.unavailable() {
-            return match facts.starts_plan() && reason.is_silence {
-                true => PromptEnd::UnattendedPlan(why),
-                false => PromptEnd::NoAnswer(NoAnswer { reason: why }),
+        if let Some(why) = asker.unavailable_reason() {
+            return match facts.is_plan_start() && reason.is_silence {
+                true => PromptOutcome::UnattendedPlan(why),
+                false => PromptOutcome::NoAnswer(NoAnswer { reason: why }),
             };
         }
         let preview = match preview {
             Some(made) => Some(made),
-            None => self.preview(facts).await,
+            None => self.preview_call(facts).await,
         };
         if let Some(error) = preview.as_ref().and_then(|preview| preview.refusal.clone()) {
-            return PromptEnd::Refused(error);
+            return PromptOutcome::Refused(error);
         }
-        let changes = rules.changes();
+        let changes = rules.subscribe_changes();
         // The rules may have changed while the plugin made the preview.
-        if let Some(decision) = self.decided_meanwhile(facts, reason) {
-            return PromptEnd::Decided(decision);
+        if let Some(decision) = self.updated_decision(facts, reason) {
+            return PromptOutcome::Decided(decision);
         }
         let prompt = permission_prompt(PromptParts {
             attempt: self,
@@ -245,7 +250,7 @@ impl ApprovalAttempt<'_> {
             reason,
             offer,
             preview,
-            patience_ms: self.approval.patience_ms.or_else(|| asker.patience_ms()),
+            patience_ms: self.approval.patience_ms.or_else(|| asker.answer_timeout_ms()),
         });
         self.context.emit(Event::PermissionAsked(Box::new(prompt.clone())));
         let _held = self.context.pause_deadlines();
@@ -259,7 +264,7 @@ impl ApprovalAttempt<'_> {
         facts: &PolicyCall<'_>,
         reason: &PromptReason,
         mut changes: watch::Receiver<u64>,
-    ) -> PromptEnd {
+    ) -> PromptOutcome {
         let patience_ms = prompt.patience_ms;
         let late = async {
             match patience_ms {
@@ -267,33 +272,33 @@ impl ApprovalAttempt<'_> {
                 None => std::future::pending().await,
             }
         };
-        let answer = self.approval.asker.ask(self.approval.session, prompt);
+        let answer = self.approval.asker.ask_permission(self.approval.session, prompt);
         tokio::pin!(answer, late);
         loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => return match answer {
-                    Ok(answer) if prompt.allows(&answer) => PromptEnd::Answered(answer),
-                    Ok(_) => PromptEnd::NotOffered,
-                    Err(no_answer) => PromptEnd::NoAnswer(no_answer),
+                    Ok(answer) if prompt.is_allowed(&answer) => PromptOutcome::Answered(answer),
+                    Ok(_) => PromptOutcome::NotOffered,
+                    Err(no_answer) => PromptOutcome::NoAnswer(no_answer),
                 },
                 // An answer to another prompt may also answer this one, so the user is not asked
                 // twice. This cannot fail, because the sender still exists.
                 _ = changes.changed() => {
-                    if let Some(decision) = self.decided_meanwhile(facts, reason) {
-                        return PromptEnd::Decided(decision);
+                    if let Some(decision) = self.updated_decision(facts, reason) {
+                        return PromptOutcome::Decided(decision);
                     }
                 }
                 () = &mut late => {
-                    return PromptEnd::Late { patience_ms: patience_ms.unwrap_or_default() };
+                    return PromptOutcome::Late { patience_ms: patience_ms.unwrap_or_default() };
                 }
             }
         }
     }
 
     /// Returns the decision of the rules if they no longer ask.
-    fn decided_meanwhile(&self, facts: &PolicyCall<'_>, reason: &PromptReason) -> Option<Decision> {
-        let decision = self.decision(facts);
+    fn updated_decision(&self, facts: &PolicyCall<'_>, reason: &PromptReason) -> Option<Decision> {
+        let decision = self.rules_decision(facts);
         let is_decided = match decision.outcome {
             RuleOutcome::Ask => false,
             RuleOutcome::Allow => !reason.is_each,
@@ -302,11 +307,11 @@ impl ApprovalAttempt<'_> {
         is_decided.then_some(decision)
     }
 
-    fn decision(&self, facts: &PolicyCall<'_>) -> Decision {
+    fn rules_decision(&self, facts: &PolicyCall<'_>) -> Decision {
         self.approval.gate.decide(&self.approval.rules.lock(), facts)
     }
 
-    fn facts<'b>(&'b self, place: &'b CallPlace) -> PolicyCall<'b> {
+    fn policy_call<'b>(&'b self, place: &'b CallEnvironment) -> PolicyCall<'b> {
         let CandidateCall { spec, schema, plugin, source, .. } = self.candidate;
         PolicyCall {
             source: *source,
@@ -326,20 +331,20 @@ impl ApprovalAttempt<'_> {
     }
 }
 
-impl CheckEnd {
-    fn verdict(verdict: CallVerdict) -> Self {
-        Self::Step(decided_step(verdict))
+impl CheckOutcome {
+    fn from_verdict(verdict: CallVerdict) -> Self {
+        Self::Step(decided_outcome(verdict))
     }
 }
 
-fn decided_step(verdict: CallVerdict) -> AttemptEnd {
-    AttemptEnd::Decided(Box::new(verdict))
+fn decided_outcome(verdict: CallVerdict) -> AttemptOutcome {
+    AttemptOutcome::Decided(Box::new(verdict))
 }
 
 /// Parses the plugin's statement about the program that reads the typed text.
-fn typed_into(preview: Option<&Preview>) -> TypedInto {
+fn typing_target(preview: Option<&Preview>) -> TypingTarget {
     match preview {
-        Some(preview) if preview.typed_into == SHELL_PROMPT => TypedInto::ShellPrompt,
-        Some(_) | None => TypedInto::Unknown,
+        Some(preview) if preview.typed_into == SHELL_PROMPT => TypingTarget::ShellPrompt,
+        Some(_) | None => TypingTarget::Unknown,
     }
 }

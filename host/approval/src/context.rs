@@ -9,11 +9,11 @@ use serde_json::Value;
 /// The session's side of a decision about one call.
 pub trait CallContext: Send + Sync {
     /// Asks the guards about the call.
-    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome>;
+    fn ask_guards<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome>;
 
     /// Asks the tool's plugin what the call would change. Returns `None` if the plugin does not
     /// say. It reads files with these limits.
-    fn preview<'a>(
+    fn preview_call<'a>(
         &'a self,
         call: &'a ToolCall,
         limits: FileLimits,

@@ -13,13 +13,13 @@ use jaato_types::files::ResolvedPath;
 /// jaato trusts like the program itself.
 ///
 /// ```
-/// use jaato_approval::{Gate, RulesGate};
+/// use jaato_approval::{CallGate, RulesGate};
 /// use jaato_policy::{PolicyCall, Decision, RuleOutcome, Rules};
 ///
 /// /// Asks about each call that the rules would allow, but for tools that change nothing.
 /// struct Careful;
 ///
-/// impl Gate for Careful {
+/// impl CallGate for Careful {
 ///     fn decide(&self, rules: &Rules, call: &PolicyCall<'_>) -> Decision {
 ///         let decision = RulesGate.decide(rules, call);
 ///         match decision.outcome {
@@ -31,20 +31,20 @@ use jaato_types::files::ResolvedPath;
 ///     }
 /// }
 /// ```
-pub trait Gate: Send + Sync {
+pub trait CallGate: Send + Sync {
     /// Decides about a call. Must not block, because the rules are locked.
     fn decide(&self, rules: &Rules, call: &PolicyCall<'_>) -> Decision {
         decide(rules, call)
     }
 
     /// Returns the place where calls run, as far as it is known.
-    fn place(&self) -> CallPlace {
-        CallPlace::default()
+    fn call_environment(&self) -> CallEnvironment {
+        CallEnvironment::default()
     }
 
     /// Asks the execution environment for the targets of paths, one result for each. Returns `None`
     /// without an environment. Rules then see paths as they are written.
-    fn resolve<'a>(
+    fn resolve_paths<'a>(
         &'a self,
         paths: &'a [PathBuf],
     ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
@@ -54,14 +54,14 @@ pub trait Gate: Send + Sync {
 
     /// Returns the names that a shell pattern may match. Returns `None` if they are unknown or too
     /// many.
-    fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
+    fn expand_pattern(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
         let _ = pattern;
         None
     }
 
     /// Returns true if the repository of the working directory configures nothing that `git` runs
     /// when it only reads.
-    fn repository_is_plain(&self) -> bool {
+    fn is_plain_repository(&self) -> bool {
         false
     }
 }
@@ -70,11 +70,11 @@ pub trait Gate: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RulesGate;
 
-impl Gate for RulesGate {}
+impl CallGate for RulesGate {}
 
 /// The place where calls run, as rules see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallPlace {
+pub struct CallEnvironment {
     /// The base of relative paths.
     pub directory: Option<PathBuf>,
     /// The home folder, for `~`.
@@ -89,7 +89,7 @@ pub struct CallPlace {
     pub environment: Option<String>,
 }
 
-impl Default for CallPlace {
+impl Default for CallEnvironment {
     fn default() -> Self {
         Self {
             directory: None,

@@ -47,7 +47,7 @@ impl AnswerStore for FileAnswerStore {
             replace_file(&path, &text).map_err(|error| wrong(error.to_string()))?;
         }
         let written = format!("saved in `{}` for this workspace", path.display());
-        Ok(match rule.answer_place().waits_for_trust {
+        Ok(match rule.answer_origin().waits_for_trust {
             true => written + "; it applies after you run `jaato trust`",
             false => written,
         })
@@ -95,7 +95,7 @@ fn rule_for_file(rule: &SessionRule) -> Result<NewRule, Error> {
         keys.push((DEFINITION_KEY.to_owned(), definition.to_string()));
     }
     let root = rule
-        .answer_place()
+        .answer_origin()
         .root
         .as_deref()
         .ok_or_else(|| cannot_save_error("a call outside this machine"))?;
@@ -210,13 +210,13 @@ mod tests {
             FileAnswerStore::in_folder(place.clone()).save_answer(&rule).unwrap();
             let mut kept = load_single_rule(&place);
             let mut in_session = Rules::default();
-            in_session.remember(rule.clone());
+            in_session.remember_answer(rule.clone());
             for rules in [&kept, &in_session] {
                 assert_eq!(decide(rules, &call_of(spec)).outcome, RuleOutcome::Allow);
                 assert_eq!(changes_since_allowed(rules, &call_of(spec)), [""; 0]);
             }
             // A denial holds even if the tool changes.
-            kept.remember(rule.with_decision(PermissionDecision::DenyInSession));
+            kept.remember_answer(rule.with_decision(PermissionDecision::DenyInSession));
             let other = ToolSpec { origin: "another".to_owned(), ..spec.clone() };
             assert_eq!(decide(&kept, &call_of(&other)).outcome, RuleOutcome::Deny);
             kept.forget_answers();

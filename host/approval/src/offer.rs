@@ -18,12 +18,12 @@ pub(crate) struct OfferedAnswers {
 impl OfferedAnswers {
     pub(crate) fn for_call(rules: &Rules, facts: &PolicyCall<'_>, is_each: bool) -> Self {
         let patterns = if is_each { Vec::new() } else { propose_patterns(rules, facts) };
-        let is_plain_edit = !is_each && PolicyMode::AcceptEdits.allows(facts);
+        let is_plain_edit = !is_each && PolicyMode::AcceptEdits.allows_call(facts);
         Self { patterns, is_plain_edit, allows_all: rules.allow_all }
     }
 
     /// Lists the answers, in display order.
-    pub(crate) fn answers(
+    pub(crate) fn allowed_answers(
         &self,
         facts: &PolicyCall<'_>,
         subject: &PromptSubject,
@@ -93,7 +93,7 @@ impl OfferedAnswers {
             answers.push(like(PermissionDecision::AllowInSession, 0, "session"));
         }
         answers.push(like(PermissionDecision::AllowInSession, widest, "session"));
-        if self.patterns[widest].can_be_kept(facts) {
+        if self.patterns[widest].can_be_saved(facts) {
             answers.push(like(PermissionDecision::AllowAlways, widest, "folder"));
         }
         answers

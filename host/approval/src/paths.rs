@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use jaato_policy::{CallPaths, PathsResolved, PolicyCall, RuleRef, file_limits, folder_of_pattern};
+use jaato_policy::{
+    CallPaths, PolicyCall, ResolvedCallPaths, RuleRef, file_limits, folder_of_pattern,
+};
 use jaato_types::files::{FileLimits, RESOLVE_PATHS_MAX, ResolvedPath};
 
 use crate::SessionApproval;
@@ -11,14 +13,17 @@ use crate::SessionApproval;
 impl SessionApproval<'_> {
     /// Asks the environment for the targets of a call's paths. Returns `None` if it does not know
     /// them.
-    pub(crate) async fn resolve(&self, call: &PolicyCall<'_>) -> Option<PathsResolved> {
-        let paths = CallPaths::from_call(call, |pattern| self.gate.expand(pattern));
+    pub(crate) async fn resolve_call_paths(
+        &self,
+        call: &PolicyCall<'_>,
+    ) -> Option<ResolvedCallPaths> {
+        let paths = CallPaths::from_call(call, |pattern| self.gate.expand_pattern(pattern));
         if paths.all.is_empty() {
             return None;
         }
         // If there are too many, none are resolved.
         let resolved = match paths.all.len() <= RESOLVE_PATHS_MAX {
-            true => self.gate.resolve(&paths.all).await?,
+            true => self.gate.resolve_paths(&paths.all).await?,
             false => Vec::new(),
         };
         Some(paths.with_targets(resolved))
@@ -32,23 +37,23 @@ impl SessionApproval<'_> {
         allowed_by: Option<&RuleRef>,
     ) -> FileLimits {
         let mut limits = file_limits(&self.rules.lock(), call, allowed_by);
-        self.follow_links(&mut limits).await;
+        self.add_link_targets(&mut limits).await;
         if let Some(resolved) = call.resolved {
-            limits.expected = resolved.expected();
+            limits.expected = resolved.expected_targets();
         }
         limits
     }
 
     /// Adds the targets of patterns whose folders are links, because operations compare resolved
     /// paths.
-    async fn follow_links(&self, limits: &mut FileLimits) {
+    async fn add_link_targets(&self, limits: &mut FileLimits) {
         let all = || limits.denied.iter().chain(&limits.asked).map(|it| folder_of_pattern(it));
         let folders: BTreeSet<&str> = all().filter(|folder| !folder.is_empty()).collect();
         let folders: Vec<PathBuf> = folders.into_iter().map(PathBuf::from).collect();
         if folders.is_empty() {
             return;
         }
-        let Some(resolved) = self.gate.resolve(&folders).await else { return };
+        let Some(resolved) = self.gate.resolve_paths(&folders).await else { return };
         let resolved: BTreeMap<PathBuf, Option<ResolvedPath>> =
             folders.into_iter().zip(resolved).collect();
         for patterns in [&mut limits.denied, &mut limits.asked] {

@@ -29,9 +29,9 @@ pub(crate) struct PromptParts<'a> {
 pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     let PromptParts { attempt, facts, environment, reason, offer, preview, patience_ms } = parts;
     let line = facts.command_line();
-    let analysis = line.as_ref().map(shell::analyse).unwrap_or_default();
+    let analysis = line.as_ref().map(shell::analyse_line).unwrap_or_default();
     let (title, subject) = title_and_subject(facts, line, &analysis, preview.as_ref());
-    let answers = offer.answers(facts, &subject, preview.as_ref(), attempt.times);
+    let answers = offer.allowed_answers(facts, &subject, preview.as_ref(), attempt.times);
     let widest = answers.iter().filter_map(|answer| answer.pattern).max();
     let offered = widest.map_or(0, |widest| widest + 1);
     let mut prompt = PermissionPrompt::default();
@@ -54,11 +54,15 @@ pub(crate) fn permission_prompt(parts: PromptParts<'_>) -> PermissionPrompt {
     prompt.rule = reason.rule.to_owned();
     prompt.place = reason.place.clone();
     prompt.why = if reason.is_silence { String::new() } else { reason.why.clone() };
-    prompt.commands = analysis.commands.iter().map(|command| command.text()).collect();
+    prompt.commands = analysis.commands.iter().map(|command| command.command_text()).collect();
     prompt.risks = analysis.risks();
-    prompt.hosts = facts.hosts();
-    prompt.patterns =
-        offer.patterns.iter().take(offered).map(|pattern| pattern.text(facts.tool)).collect();
+    prompt.hosts = facts.argument_hosts();
+    prompt.patterns = offer
+        .patterns
+        .iter()
+        .take(offered)
+        .map(|pattern| pattern.describe_calls(facts.tool))
+        .collect();
     prompt.preview = preview;
     prompt.times = u32::try_from(attempt.times).unwrap_or(u32::MAX);
     prompt.was_edited = attempt.was_edited;
@@ -89,7 +93,7 @@ fn title_and_subject(
         let line = format_command_line(line, analysis);
         return ("Run this command?".to_owned(), PromptSubject::Command { line });
     }
-    if facts.starts_plan() {
+    if facts.is_plan_start() {
         let steps = preview.map(|preview| plan_steps(&preview.text)).unwrap_or_default();
         return ("Start this plan?".to_owned(), PromptSubject::Plan { steps });
     }
@@ -104,7 +108,7 @@ fn title_and_subject(
 fn arguments_title(facts: &PolicyCall<'_>) -> String {
     let is_plain =
         |host: &str| host.bytes().all(|it| it.is_ascii_alphanumeric() || b".-:".contains(&it));
-    match facts.hosts().as_slice() {
+    match facts.argument_hosts().as_slice() {
         [host] if facts.annotations.read_only && is_plain(host) => format!("Read from {host}?"),
         _ => format!("Use `{}`?", facts.tool),
     }
@@ -165,11 +169,11 @@ fn format_line_counts([added, removed]: &[u64; 2]) -> String {
 /// Extracts the steps of a plan from the text of its preview: the lines after the title.
 fn plan_steps(text: &str) -> Vec<String> {
     let steps = text.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
-    steps.map(|line| without_number(line).to_owned()).collect()
+    steps.map(|line| strip_step_number(line).to_owned()).collect()
 }
 
 /// Removes `1. pending: ` from a step.
-fn without_number(line: &str) -> &str {
+fn strip_step_number(line: &str) -> &str {
     let rest = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
     let Some(rest) = rest.strip_prefix(". ") else { return line };
     rest.strip_prefix("pending: ").unwrap_or(rest)
@@ -180,7 +184,7 @@ fn format_command_line(line: CommandLine, analysis: &ShellAnalysis) -> String {
     match line {
         CommandLine::Shell(line) | CommandLine::Unknown(line) => line,
         CommandLine::Words(_) => {
-            analysis.commands.first().map(|command| command.text()).unwrap_or_default()
+            analysis.commands.first().map(|command| command.command_text()).unwrap_or_default()
         }
     }
 }
@@ -221,7 +225,7 @@ mod tests {
             let (tool, plugin) = (tool.into(), "tool-mcp".into());
             let call = PolicyCall { source, ..PolicyCall::new(&tool, &plugin, &arguments) };
             let line = call.command_line();
-            let analysis = line.as_ref().map(shell::analyse).unwrap_or_default();
+            let analysis = line.as_ref().map(shell::analyse_line).unwrap_or_default();
             let preview = Preview { changes: vec![FileChange::default()], ..Preview::default() };
             title_and_subject(&call, line, &analysis, Some(&preview))
         };

@@ -53,14 +53,14 @@ impl SessionRules {
     }
 
     /// Changes the rules, and triggers a new check of open prompts.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> T {
+    pub fn change_rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> T {
         let changed = change(&mut self.rules.lock());
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
         changed
     }
 
     /// Returns a receiver that is notified of each later change.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn subscribe_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 }

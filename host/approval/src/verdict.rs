@@ -84,13 +84,13 @@ pub(crate) struct RememberedScope {
 }
 
 impl PromptReason {
-    pub(crate) fn rule(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
+    pub(crate) fn from_rule(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         Self {
             rule: decision.rule.name(),
             place: decision.rule.file_and_line(),
             why: decision.explain(facts),
             is_silence: decision.rule.id == RuleId::Silence,
-            hint: decision.hint(facts),
+            hint: decision.refusal_hint(facts),
             changed: None,
             is_each: false,
         }
@@ -115,7 +115,7 @@ impl PromptReason {
         Self { changed: Some(warning), ..self }
     }
 
-    pub(crate) fn guard(plugin: &PluginName, reason: &str) -> Self {
+    pub(crate) fn from_guard(plugin: &PluginName, reason: &str) -> Self {
         let why = format!("plugin `{plugin}` wants you to decide: {reason}");
         Self {
             rule: GUARD_ASKS,
@@ -130,7 +130,7 @@ impl PromptReason {
 }
 
 impl CallVerdict {
-    pub(crate) fn allowed(decision: &Decision) -> Self {
+    pub(crate) fn allowed_by_rule(decision: &Decision) -> Self {
         let is_permitted = match decision.rule.layer {
             RuleLayer::BuiltIn | RuleLayer::Shipped => false,
             RuleLayer::Enterprise
@@ -152,7 +152,7 @@ impl CallVerdict {
     }
 
     /// Allows a plan without a user. Each call of the plan is still decided on its own.
-    pub(crate) fn unattended_plan(why: &str) -> Self {
+    pub(crate) fn plan_without_user(why: &str) -> Self {
         let note = format!(
             "no user was available to approve the plan ({why}); the permission rules still decide \
              about each call"
@@ -161,10 +161,13 @@ impl CallVerdict {
         Self { rule: UNATTENDED_PLAN, comment, note: Some(note), ..Self::default() }
     }
 
-    pub(crate) fn denied(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
+    pub(crate) fn denied_by_rule(facts: &PolicyCall<'_>, decision: &Decision) -> Self {
         let text = format!("the call to `{}` is denied: {}", facts.tool, decision.explain(facts));
         let place = decision.rule.file_and_line();
-        Self { place, ..Self::deny_call(text, decision.rule.name(), decision.hint(facts), None) }
+        Self {
+            place,
+            ..Self::deny_call(text, decision.rule.name(), decision.refusal_hint(facts), None)
+        }
     }
 
     pub(crate) fn denied_by_user(
@@ -212,7 +215,7 @@ impl CallVerdict {
         Self { place: reason.place.clone(), lacks_user: true, ..refused }
     }
 
-    pub(crate) fn denied_late(facts: &PolicyCall<'_>, patience_ms: u64) -> Self {
+    pub(crate) fn denied_after_timeout(facts: &PolicyCall<'_>, patience_ms: u64) -> Self {
         let seconds = patience_ms.div_ceil(1_000);
         let text = format!(
             "the call to `{}` is denied: no answer came to the permission prompt within {seconds} s",
@@ -273,7 +276,8 @@ mod tests {
     fn only_user_and_session_rules_count_as_permission() {
         let is_permitted = |layer| {
             let rule = RuleRef { id: RuleId::FileAllow, layer, written: None };
-            CallVerdict::allowed(&Decision { outcome: RuleOutcome::Allow, rule }).is_permitted
+            CallVerdict::allowed_by_rule(&Decision { outcome: RuleOutcome::Allow, rule })
+                .is_permitted
         };
         assert!(is_permitted(RuleLayer::User) && is_permitted(RuleLayer::Session));
         assert!(!is_permitted(RuleLayer::BuiltIn) && !is_permitted(RuleLayer::Shipped));
