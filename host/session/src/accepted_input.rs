@@ -29,18 +29,18 @@ impl Default for ModelCapabilities {
 
 impl ModelCapabilities {
     /// Returns true if the provider honours an option.
-    pub fn honours(&self, option: &str) -> bool {
+    pub fn honours_option(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
     }
 
     /// Returns true if the model can look at data of a media type.
-    pub fn accepts(&self, media_type: &str) -> bool {
+    pub fn accepts_media(&self, media_type: &str) -> bool {
         self.media_types.iter().any(|known| is_media_type(media_type, known))
     }
 
     /// Returns the limit of a media type. A limit for the exact type takes precedence over one for
     /// its kind.
-    pub(crate) fn limit_of(&self, media_type: &str) -> Option<&MediaLimit> {
+    pub(crate) fn media_limit(&self, media_type: &str) -> Option<&MediaLimit> {
         let of_name = self.media_limits.iter().find(|limit| limit.mime_type == media_type);
         let of_kind =
             || self.media_limits.iter().find(|it| is_media_type(media_type, &it.mime_type));
@@ -65,14 +65,14 @@ impl ModelCapabilities {
         for part in &mut message.parts {
             match part {
                 Part::Data(data) => {
-                    if let Some(words) = self.words_for(data, left_out) {
+                    if let Some(words) = self.replacement_text(data, left_out) {
                         *part = Part::text(format!("[{words}]"));
                     }
                 }
                 Part::ToolResult(result) => {
                     let mut words: Vec<Value> = Vec::new();
                     result.attachments.retain(|data| {
-                        let told = self.words_for(data, left_out);
+                        let told = self.replacement_text(data, left_out);
                         let stays = told.is_none();
                         words.extend(told.map(Value::from));
                         stays
@@ -86,9 +86,13 @@ impl ModelCapabilities {
         }
     }
 
-    fn words_for(&self, data: &DataPart, left_out: &BTreeMap<String, String>) -> Option<String> {
+    fn replacement_text(
+        &self,
+        data: &DataPart,
+        left_out: &BTreeMap<String, String>,
+    ) -> Option<String> {
         let DataContent::Blob { blob, .. } = &data.content else { return None };
-        let why = if self.accepts(&data.mime_type) {
+        let why = if self.accepts_media(&data.mime_type) {
             left_out.get(blob)?
         } else {
             "this model cannot look at it"
@@ -134,10 +138,10 @@ mod tests {
     fn media_type_is_accepted_by_exact_name_or_wildcard() {
         let media_types = vec!["image/*".to_owned(), "application/pdf".to_owned()];
         let takes = ModelCapabilities { media_types, ..ModelCapabilities::default() };
-        let accepted = |media_type: &str| takes.accepts(media_type);
+        let accepted = |media_type: &str| takes.accepts_media(media_type);
         assert!(accepted("image/png") && accepted("image/webp") && accepted("application/pdf"));
         assert!(!accepted("application/zip") && !accepted("imagery/png") && !accepted(""));
-        assert!(takes.honours("temperature") && !takes.honours("effort"));
+        assert!(takes.honours_option("temperature") && !takes.honours_option("effort"));
         let limit = |mime_type: &str, bytes_max| MediaLimit {
             mime_type: mime_type.to_owned(),
             bytes_max,
@@ -145,7 +149,7 @@ mod tests {
         };
         let media_limits = vec![limit("image/*", 1), limit("image/gif", 2)];
         let takes = ModelCapabilities { media_limits, ..takes };
-        let bytes = |media_type| takes.limit_of(media_type).map(|limit| limit.bytes_max);
+        let bytes = |media_type| takes.media_limit(media_type).map(|limit| limit.bytes_max);
         assert_eq!(["image/png", "image/gif", "a/b"].map(bytes), [Some(1), Some(2), None]);
     }
 }

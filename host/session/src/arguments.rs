@@ -43,9 +43,9 @@ impl ArgumentChecks {
     }
 
     /// Checks arguments against the tool's schema.
-    pub fn check(&self, spec: &ToolSpec, arguments: &Value) -> Result<()> {
+    pub fn check_tool_arguments(&self, spec: &ToolSpec, arguments: &Value) -> Result<()> {
         if !arguments.is_object() {
-            return Err(not_an_object(spec, arguments));
+            return Err(not_an_object_error(spec, arguments));
         }
         match &*self.compile_schema(spec) {
             Ok(validator) => check_arguments(validator, spec, arguments),
@@ -58,13 +58,13 @@ impl ArgumentChecks {
         if let Some(known) = compiled.get(&spec.name) {
             return Arc::clone(known);
         }
-        let fresh = Arc::new(compile(spec));
+        let fresh = Arc::new(compile_validator(spec));
         compiled.insert(spec.name.clone(), Arc::clone(&fresh));
         fresh
     }
 }
 
-fn compile(spec: &ToolSpec) -> Result<Validator> {
+fn compile_validator(spec: &ToolSpec) -> Result<Validator> {
     jsonschema::validator_for(&spec.parameters).map_err(|error| {
         let text = format!("the schema of tool `{}` is not valid: {error}", spec.name);
         Error::new(ErrorKind::PluginMisbehaved, text)
@@ -72,7 +72,7 @@ fn compile(spec: &ToolSpec) -> Result<Validator> {
     })
 }
 
-fn not_an_object(spec: &ToolSpec, arguments: &Value) -> Error {
+fn not_an_object_error(spec: &ToolSpec, arguments: &Value) -> Error {
     let found = shorten_value(&arguments.to_string());
     let text = format!(
         "the arguments of `{}` must be a JSON object, not {} `{found}`",

@@ -28,11 +28,11 @@ use crate::form_check::check_answer;
 /// struct Window;
 ///
 /// impl PermissionAsker for Window {
-///     fn unavailable(&self) -> Option<String> {
+///     fn unavailable_reason(&self) -> Option<String> {
 ///         None
 ///     }
 ///
-///     fn ask<'a>(
+///     fn ask_permission<'a>(
 ///         &'a self,
 ///         _session: &'a SessionId,
 ///         prompt: &'a PermissionPrompt,
@@ -49,7 +49,7 @@ use crate::form_check::check_answer;
 /// }
 ///
 /// impl UserAsker for Window {
-///     fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+///     fn ask_form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
 ///         Box::pin(async move {
 ///             let mut values = BTreeMap::new();
 ///             for field in &question.form.fields {
@@ -64,7 +64,7 @@ use crate::form_check::check_answer;
 ///             }
 ///             let answer = FormAnswer::answered(values);
 ///             // One that does not fit would be asked for again: say what is wrong first.
-///             match question.check(&answer) {
+///             match question.check_answer(&answer) {
 ///                 Ok(()) => answer,
 ///                 Err(_) => FormAnswer::declined(),
 ///             }
@@ -75,7 +75,7 @@ use crate::form_check::check_answer;
 pub trait UserAsker: PermissionAsker {
     /// Asks for a secret that only a program may see. The front end does not show it while the user
     /// types. Calls and turns may ask at any time. Dropping the future withdraws the question.
-    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+    fn ask_secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let _ = question;
         let reason = "this session's front end does not ask for secrets".to_owned();
         Box::pin(std::future::ready(SecretAnswer::Nobody { reason }))
@@ -84,10 +84,10 @@ pub trait UserAsker: PermissionAsker {
     /// Shows a plugin's form. Forms come one at a time, while calls run and between turns. If an
     /// answer does not fit the form, the session asks again. Dropping the future withdraws the
     /// form.
-    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+    fn ask_form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         let _ = question;
         let reason = "this session's front end does not show forms";
-        Box::pin(std::future::ready(FormAnswer::nobody(reason)))
+        Box::pin(std::future::ready(FormAnswer::without_user(reason)))
     }
 }
 
@@ -113,7 +113,7 @@ impl FormQuestion<'_> {
     /// # Errors
     /// Names the field that the answer does not fit. The error contains none of the answer's
     /// values.
-    pub fn check(&self, answer: &FormAnswer) -> Result<()> {
+    pub fn check_answer(&self, answer: &FormAnswer) -> Result<()> {
         check_answer(self.form, answer)
     }
 }

@@ -28,9 +28,10 @@ impl CallFiles {
     }
 
     /// Returns the limits of an operation: of the expected paths, those that its paths concern.
-    pub fn limits_of(&self, named: &NamedPaths) -> FileLimits {
+    pub fn limits_for(&self, named: &NamedPaths) -> FileLimits {
         let limits = self.0.lock();
-        let is_named = |expected: &&ResolvedPath| named.paths().any(|path| is_at(expected, path));
+        let is_named =
+            |expected: &&ResolvedPath| named.paths().any(|path| is_expected_path(expected, path));
         let expected = limits.expected.iter().filter(is_named).cloned().collect();
         let (denied, asked) = (limits.denied.clone(), limits.asked.clone());
         FileLimits { denied, asked, protected: limits.protected.clone(), expected }
@@ -44,7 +45,7 @@ impl CallFiles {
             WRITE | WRITE_STREAM | EDIT | MAKE_FOLDER | COPY => {
                 let about = limits.expected.iter_mut();
                 about
-                    .filter(|expected| named.paths().any(|path| is_at(expected, path)))
+                    .filter(|expected| named.paths().any(|path| is_expected_path(expected, path)))
                     .for_each(|expected| expected.identity = None);
             }
             // Folders, and everything below them, may have gone with it.
@@ -62,7 +63,7 @@ impl NamedPaths {
 
 /// Returns true if a path, absolute or relative to the environment's folder, may be an expected
 /// one.
-fn is_at(expected: &ResolvedPath, path: &str) -> bool {
+fn is_expected_path(expected: &ResolvedPath, path: &str) -> bool {
     let parts = Path::new(path).components().filter(|part| *part != Component::CurDir);
     let path: PathBuf = parts.collect();
     [&expected.asked, &expected.path, &expected.entry]
@@ -96,7 +97,7 @@ mod tests {
         let expected = vec![expected_path("/w/a"), expected_path("/w/b"), expected_path("/w/x/a")];
         let files = CallFiles::new(FileLimits { denied, expected, ..FileLimits::default() });
         let asked = |path: &str| -> Vec<String> {
-            let limits = files.limits_of(&named_paths(path));
+            let limits = files.limits_for(&named_paths(path));
             assert_eq!(limits.denied, ["/w/secret"]);
             limits.expected.into_iter().map(|it| it.path).collect()
         };
@@ -111,7 +112,7 @@ mod tests {
         let all = vec![expected_path("/w/a"), expected_path("/w/b")];
         let files = CallFiles::new(FileLimits { expected: all, ..FileLimits::default() });
         let is_same_file =
-            |path: &str| files.limits_of(&named_paths(path)).expected[0].identity.is_some();
+            |path: &str| files.limits_for(&named_paths(path)).expected[0].identity.is_some();
         files.record_change(WRITE, &named_paths("a"));
         assert!(!is_same_file("a") && is_same_file("b"));
         files.record_change(DELETE, &named_paths("c"));

@@ -34,7 +34,7 @@ impl CancelTokenFlag {
         self.set.load(Ordering::SeqCst)
     }
 
-    async fn wait(&self) {
+    async fn wait_until_set(&self) {
         let notified = self.waiting.notified();
         tokio::pin!(notified);
         // Registers before it checks, so that it does not miss a flag that is set between the two.
@@ -53,7 +53,7 @@ impl Cancel {
 
     /// Creates a token that is cancelled together with this one, and can be cancelled alone.
     #[must_use]
-    pub fn child(&self) -> Self {
+    pub fn child_token(&self) -> Self {
         let mut flags = Vec::with_capacity(self.flags.len() + 1);
         flags.push(Arc::default());
         flags.extend(self.flags.iter().cloned());
@@ -90,7 +90,7 @@ impl Cancel {
     }
 
     /// Returns the limit that cancelled it or an ancestor, if it was a limit.
-    pub fn limit(&self) -> Option<&Error> {
+    pub fn limit_error(&self) -> Option<&Error> {
         self.flags.iter().find_map(|flag| flag.reason.get())
     }
 
@@ -101,7 +101,7 @@ impl Cancel {
 
     /// Waits until it or an ancestor is cancelled. Ready at once if that is already so.
     pub async fn cancelled(&self) {
-        let waits = self.flags.iter().map(|flag| flag.wait().boxed());
+        let waits = self.flags.iter().map(|flag| flag.wait_until_set().boxed());
         select_all(waits).await;
     }
 }
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn cancelling_a_child_reaches_its_descendants_but_not_its_parent() {
         let parent = Cancel::new();
-        let child = parent.child();
-        let grandchild = child.child();
+        let child = parent.child_token();
+        let grandchild = child.child_token();
         child.cancel();
         assert_eq!([&parent, &child, &grandchild].map(Cancel::is_cancelled), [false, true, true]);
     }
@@ -140,17 +140,17 @@ mod tests {
     fn first_cancellation_decides_whether_it_was_a_limit() {
         let limit = || Error::new(jaato_types::ErrorKind::LimitReached, "too late");
         let parent = Cancel::new();
-        let [first, second] = [parent.child(), parent.child()];
+        let [first, second] = [parent.child_token(), parent.child_token()];
         first.cancel_at_limit(limit());
         parent.cancel();
         second.cancel_at_limit(limit());
-        assert_eq!([&first, &second].map(Cancel::limit), [Some(&limit()), None]);
+        assert_eq!([&first, &second].map(Cancel::limit_error), [Some(&limit()), None]);
     }
 
     #[tokio::test]
     async fn waiting_ends_when_an_ancestor_is_cancelled() {
         let parent = Cancel::new();
-        let child = parent.child();
+        let child = parent.child_token();
         let wait = child.cancelled();
         tokio::pin!(wait);
         assert!(wait.as_mut().now_or_never().is_none());

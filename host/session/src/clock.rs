@@ -61,12 +61,12 @@ impl SessionClock for SystemClock {
 
 /// Becomes ready after this many milliseconds in which the process ran.
 pub(crate) async fn sleep_while_running(clock: Arc<dyn SessionClock>, ms: u64) {
-    sleep_unheld(clock, ms, DeadlineHold::default()).await;
+    sleep_while_unheld(clock, ms, DeadlineHold::default()).await;
 }
 
 /// Becomes ready after this many milliseconds in which the process ran and nothing held the
 /// deadline.
-pub(crate) async fn sleep_unheld(clock: Arc<dyn SessionClock>, ms: u64, hold: DeadlineHold) {
+pub(crate) async fn sleep_while_unheld(clock: Arc<dyn SessionClock>, ms: u64, hold: DeadlineHold) {
     // A short deadline is counted in shorter pieces, so that a pause inside of it is noticed.
     let piece_ms_max = PIECE_MS.min((ms / 10).max(1));
     let mut left_ms = ms;
@@ -103,7 +103,7 @@ mod tests {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = sleep_unheld(clock.clone(), 1_000, hold.clone()) => {}
+            () = sleep_while_unheld(clock.clone(), 1_000, hold.clone()) => {}
             () = work => {}
         }
         let waited = begun.elapsed().as_millis();

@@ -37,7 +37,7 @@ impl Session {
     ///
     /// # Errors
     /// The command's own error, `cancelled`, or `timeout` at the deadline of tool calls.
-    pub async fn command(
+    pub async fn run_command(
         &self,
         command: CommandCall,
         work: impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>>,
@@ -47,7 +47,7 @@ impl Session {
             let text = format!("the command `{}` was cancelled before it began", command.name);
             return Err(Error::new(ErrorKind::Cancelled, text));
         }
-        let call_id = self.shared.ports.ids.call();
+        let call_id = self.shared.ports.ids.create_call_id();
         self.shared.emitter.emit(Event::CommandStarted {
             call_id: call_id.clone(),
             name: command.name.clone(),
@@ -58,7 +58,7 @@ impl Session {
         let outcome = running.finish().await;
         let shared = match &outcome {
             Ok(output) if command.share_with_model => {
-                self.keep_for_model(&command, &call_id, output.clone()).await;
+                self.keep_answer_for_model(&command, &call_id, output.clone()).await;
                 true
             }
             Ok(_) | Err(_) => false,
@@ -87,7 +87,7 @@ impl Session {
         cancel: &Cancel,
     ) -> RunningToolCall {
         let output = OutputSink::new(self.shared.emitter.clone(), call_id.clone(), &command.source);
-        let (stop, hold) = (cancel.child(), DeadlineHold::default());
+        let (stop, hold) = (cancel.child_token(), DeadlineHold::default());
         let scope = CallScope {
             session: self.shared.id.clone(),
             call: call_id.clone(),
@@ -115,14 +115,14 @@ impl Session {
     }
 
     /// Keeps an answer for the next request, within the size limit of tool results.
-    async fn keep_for_model(&self, command: &CommandCall, call_id: &CallId, output: Output) {
+    async fn keep_answer_for_model(&self, command: &CommandCall, call_id: &CallId, output: Output) {
         let fitting = ResultLimit {
             call: call_id,
             bytes_max: self.shared.limits.output_bytes_max,
             store: &*self.shared.ports.outputs,
         };
         let content = output::output_content(output, fitting).await;
-        let mut answers = self.lock_answers();
+        let mut answers = self.lock_command_answers();
         if answers.len() >= SHARED_ANSWERS_MAX {
             answers.remove(0);
         }
@@ -130,11 +130,11 @@ impl Session {
     }
 
     /// Takes the command answers that the model has yet to see.
-    pub(crate) fn take_answers(&self) -> Vec<Part> {
-        self.lock_answers().drain(..).collect()
+    pub(crate) fn take_command_answers(&self) -> Vec<Part> {
+        self.lock_command_answers().drain(..).collect()
     }
 
-    fn lock_answers(&self) -> MutexGuard<'_, Vec<Part>> {
+    fn lock_command_answers(&self) -> MutexGuard<'_, Vec<Part>> {
         self.answers.lock()
     }
 }

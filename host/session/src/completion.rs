@@ -20,24 +20,25 @@ const CALL_ID_BYTES_MAX: usize = 128;
 const NAMELESS: &str = "unnamed";
 
 /// Settles a completion's parts against the deltas, and shows content that was not streamed.
-pub(crate) fn settle_parts(
+pub(crate) fn reconcile_parts(
     parts: Vec<Part>,
     seen: &ReceivedDeltas,
     emitter: &EventEmitter,
 ) -> Vec<Part> {
     if !parts.iter().any(has_content) && seen.is_visible() {
-        emitter.notice("the provider's final answer was empty: jaato keeps the streamed text");
+        emitter.emit_notice("the provider's final answer was empty: jaato keeps the streamed text");
         return seen.parts.clone();
     }
-    let rest = |shown: &[Part], whole: &[Part], kind| match find_lost_text(
+    let rest = |shown: &[Part], whole: &[Part], kind| match find_unstreamed_text(
         &join_texts(shown, kind),
         join_texts(whole, kind),
     ) {
-        LostText::Nothing => None,
-        LostText::Rest(rest) => Some(rest),
-        LostText::Contradiction(whole) => {
+        UnstreamedText::Nothing => None,
+        UnstreamedText::Rest(rest) => Some(rest),
+        UnstreamedText::Contradiction(whole) => {
             let what = kind_name(kind);
-            emitter.notice(format!("the provider's final {what} differs from what it streamed"));
+            emitter
+                .emit_notice(format!("the provider's final {what} differs from what it streamed"));
             (!whole.is_empty()).then_some(whole)
         }
     };
@@ -65,10 +66,10 @@ fn kind_name(kind: TextPartKind) -> &'static str {
 }
 
 fn join_texts(parts: &[Part], kind: TextPartKind) -> String {
-    parts.iter().filter_map(|part| text_of(part, kind)).collect()
+    parts.iter().filter_map(|part| part_text(part, kind)).collect()
 }
 
-fn text_of(part: &Part, kind: TextPartKind) -> Option<&str> {
+fn part_text(part: &Part, kind: TextPartKind) -> Option<&str> {
     match (part, kind) {
         (Part::Text { text, .. }, TextPartKind::Text)
         | (Part::Thought { text, .. }, TextPartKind::Thought) => Some(text),
@@ -86,17 +87,17 @@ fn text_of(part: &Part, kind: TextPartKind) -> Option<&str> {
     }
 }
 
-enum LostText {
+enum UnstreamedText {
     Nothing,
     Rest(String),
     Contradiction(String),
 }
 
-fn find_lost_text(shown: &str, mut whole: String) -> LostText {
+fn find_unstreamed_text(shown: &str, mut whole: String) -> UnstreamedText {
     match whole.strip_prefix(shown) {
-        Some("") => LostText::Nothing,
-        Some(_) => LostText::Rest(whole.split_off(shown.len())),
-        None => LostText::Contradiction(whole),
+        Some("") => UnstreamedText::Nothing,
+        Some(_) => UnstreamedText::Rest(whole.split_off(shown.len())),
+        None => UnstreamedText::Contradiction(whole),
     }
 }
 
@@ -127,7 +128,7 @@ pub(crate) fn has_answer(parts: &[Part]) -> bool {
 
 /// Drops parts that a model cannot produce and repairs calls, so that the history accepts the parts
 /// after those of a paused answer, whose calls already use some ids.
-pub(crate) fn clean_parts(
+pub(crate) fn sanitize_parts(
     parts: Vec<Part>,
     taken: HashSet<CallId>,
     history: &History,
@@ -139,7 +140,7 @@ pub(crate) fn clean_parts(
         let free =
             |id: &CallId, fresh: &HashSet<CallId>| !history.has_call(id) && !fresh.contains(id);
         if !usable || !free(&call.id, &fresh) {
-            call.id = std::iter::repeat_with(|| ids.call())
+            call.id = std::iter::repeat_with(|| ids.create_call_id())
                 .find(|id| free(id, &fresh))
                 .unwrap_or(call.id);
         }
@@ -181,12 +182,12 @@ fn valid_tool_name(name: ToolName) -> ToolName {
 }
 
 /// Keeps the parts that a user can have seen. The calls of a truncated answer never ran.
-pub(crate) fn without_calls(parts: Vec<Part>) -> Vec<Part> {
+pub(crate) fn remove_calls(parts: Vec<Part>) -> Vec<Part> {
     parts.into_iter().filter(|part| part.as_tool_call().is_none() && has_content(part)).collect()
 }
 
 /// Records the maker in parts that only their maker understands.
-pub(crate) fn name_maker(model: &ModelId, parts: &mut [Part]) {
+pub(crate) fn record_maker(model: &ModelId, parts: &mut [Part]) {
     let (provider, model) = model.split().unwrap_or(("", model.as_str()));
     for part in parts {
         if let Part::Opaque(opaque) = part {

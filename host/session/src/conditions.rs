@@ -59,12 +59,12 @@ struct AutomaticToolsOutcome {
 impl Session {
     /// Runs the tools that run automatically and whose condition holds, then offers the tools whose
     /// condition holds. Returns the first refusal because no user could be asked.
-    pub(crate) async fn before_request(
+    pub(crate) async fn update_conditional_tools(
         &mut self,
         cancel: &Cancel,
     ) -> Result<Option<Error>, HistoryError> {
         let mode = self.shared.rules.lock().mode;
-        self.prefix.system = self.system.text_in(mode);
+        self.prefix.system = self.system.text_for_mode(mode);
         // The instructions of plugins that were opened after the prompt was taken belong to it,
         // too.
         let late = self.take_late_instructions();
@@ -72,14 +72,14 @@ impl Session {
             self.history.add_news(late)?;
         }
         let AutomaticToolsOutcome { mut parts, without_user } =
-            self.run_by_themselves(cancel).await;
+            self.run_automatic_tools(cancel).await;
         if !parts.is_empty() {
-            self.offer_view();
+            self.offer_view_tool();
             parts.extend(self.shared.objects.unseen_objects(self.shared.limits.objects_tokens_max));
             self.history.add_news(parts)?;
         }
-        self.settle_offers(cancel).await;
-        if let Some(change) = self.tools_news() {
+        self.update_offers(cancel).await;
+        if let Some(change) = self.tool_changes_part() {
             self.history.add_news(vec![change])?;
         }
         Ok(without_user)
@@ -89,59 +89,59 @@ impl Session {
     /// reported, because the session has not begun. Tools that depend on the environment or the
     /// model are listed where they would be without a condition, because in most sessions that
     /// never changes.
-    pub(crate) fn offer_declared(&mut self) {
+    pub(crate) fn offer_declared_tools(&mut self) {
         let is_fixed = |offer: &Offer| {
             let fixed = &offer.condition;
             matches!(fixed, Condition::EnvironmentHas { .. } | Condition::ModelSees { .. })
         };
         let (first, rest): (Vec<_>, Vec<_>) = self
             .shared
-            .tools()
+            .current_tools()
             .conditional_tools()
             .into_iter()
             .partition(|(_, offer)| is_fixed(offer));
-        self.offer_where_it_holds(first);
+        self.apply_declared_offers(first);
         self.shared.change_tools(|toolbox| toolbox.active.sort_unstable());
-        self.offer_where_it_holds(rest);
-        self.send_tools();
+        self.apply_declared_offers(rest);
+        self.add_active_tools();
     }
 
     /// Offers and withholds the tools that depend on collected messages. Called at a cut, so that
     /// the beginning of requests changes only once.
-    pub(crate) fn settle_collected(&mut self) {
+    pub(crate) fn update_collection_tools(&mut self) {
         let holds = self.history.has_collected();
-        for (name, offer) in self.shared.tools().conditional_tools() {
+        for (name, offer) in self.shared.current_tools().conditional_tools() {
             if offer.condition == Condition::MessagesCollected {
                 self.shared.change_tools(|toolbox| match holds {
-                    true => toolbox.offer(&name),
-                    false => toolbox.withhold(&name, offer.reason),
+                    true => toolbox.offer_tool(&name),
+                    false => toolbox.withhold_tool(&name, offer.reason),
                 });
             }
         }
     }
 
     /// Returns a tool that reads collected messages, if the model is offered one.
-    pub(crate) fn tool_for_collected(&self) -> Option<ToolName> {
-        let tools = self.shared.tools();
+    pub(crate) fn collected_messages_tool(&self) -> Option<ToolName> {
+        let tools = self.shared.current_tools();
         let reads = |spec: &&ToolSpec| {
             let offer = spec.available_if.as_ref();
             offer.is_some_and(|offer| offer.condition == Condition::MessagesCollected)
         };
-        tools.active().find(reads).map(|spec| spec.name.clone())
+        tools.active_tools().find(reads).map(|spec| spec.name.clone())
     }
 
-    fn offer_where_it_holds(&mut self, offers: Vec<(ToolName, Offer)>) {
+    fn apply_declared_offers(&mut self, offers: Vec<(ToolName, Offer)>) {
         for (name, offer) in offers {
             if self.evaluate_declared_condition(&offer.condition) == Some(true) {
-                self.shared.change_tools(|toolbox| toolbox.offer(&name));
+                self.shared.change_tools(|toolbox| toolbox.offer_tool(&name));
             }
         }
     }
 
-    async fn run_by_themselves(&mut self, cancel: &Cancel) -> AutomaticToolsOutcome {
+    async fn run_automatic_tools(&mut self, cancel: &Cancel) -> AutomaticToolsOutcome {
         let mut ran = AutomaticToolsOutcome::default();
-        for (name, condition) in self.shared.tools().self_running() {
-            let revision = self.revision();
+        for (name, condition) in self.shared.current_tools().automatic_tools() {
+            let revision = self.environment_revision();
             if cancel.is_cancelled() || self.conditions.ran.get(&name) == Some(&revision) {
                 continue;
             }
@@ -151,7 +151,7 @@ impl Session {
                 continue;
             }
             if self.conditions.runs >= RUNS_BY_THEMSELVES_MAX {
-                self.shared.emitter.notice(format!(
+                self.shared.emitter.emit_notice(format!(
                     "the tool `{name}` does not run by itself: tools did so \
                      {RUNS_BY_THEMSELVES_MAX} times in this turn"
                 ));
@@ -163,14 +163,15 @@ impl Session {
             self.conditions.ran.insert(name.clone(), revision);
             self.shared
                 .emitter
-                .notice(format!("the tool `{name}` runs automatically: {condition}"));
+                .emit_notice(format!("the tool `{name}` runs automatically: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
-            let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
-            let runner = self.shared.runner(CallInitiator::Tool, cancel);
+            let call =
+                ToolCall::new(self.shared.ports.ids.create_call_id(), name.clone(), arguments);
+            let runner = self.shared.call_runner(CallInitiator::Tool, cancel);
             let CallsOutcome { results, without_user, .. } =
-                runner.run(std::slice::from_ref(&call)).await;
+                runner.run_calls(std::slice::from_ref(&call)).await;
             // Changes that the tool made itself do not make it run again.
-            self.conditions.ran.insert(name, self.revision());
+            self.conditions.ran.insert(name, self.environment_revision());
             ran.without_user = ran.without_user.or(without_user);
             ran.parts.extend(results.into_iter().map(|result| {
                 Part::json(json!({
@@ -184,20 +185,20 @@ impl Session {
         ran
     }
 
-    async fn settle_offers(&mut self, cancel: &Cancel) {
+    async fn update_offers(&mut self, cancel: &Cancel) {
         let mut has_changed = false;
         // Tools that are offered from the first request on are not a change that a user would look
         // for.
         let is_first_request = self.history.entries().len() <= 1;
-        for (name, offer) in self.shared.tools().conditional_tools() {
+        for (name, offer) in self.shared.current_tools().conditional_tools() {
             // These tools join and leave with the cut that a collection makes.
             if offer.condition == Condition::MessagesCollected {
                 continue;
             }
             if matches!(offer.condition, Condition::ModelSees { .. })
-                && self.shared.tools().is_wanted(&name)
+                && self.shared.current_tools().is_requested_tool(&name)
             {
-                self.wait_for_sight(cancel).await;
+                self.wait_for_accepted_media(cancel).await;
             }
             let answer = self
                 .evaluate_condition(&name, &offer.condition, ConditionDecision::Available, cancel)
@@ -207,22 +208,23 @@ impl Session {
                 break;
             }
             let (changes, word) = if answer.holds {
-                (self.shared.change_tools(|toolbox| toolbox.offer(&name)), "available")
+                (self.shared.change_tools(|toolbox| toolbox.offer_tool(&name)), "available")
             } else {
                 let reason = answer.reason.unwrap_or(offer.reason);
-                let changes = self.shared.change_tools(|toolbox| toolbox.withhold(&name, reason));
+                let changes =
+                    self.shared.change_tools(|toolbox| toolbox.withhold_tool(&name, reason));
                 (changes, "unavailable")
             };
             if changes {
                 has_changed = true;
                 if !is_first_request {
                     let text = format!("the tool `{name}` is now {word}");
-                    self.shared.emitter.notice(text);
+                    self.shared.emitter.emit_notice(text);
                 }
             }
         }
         if has_changed {
-            self.send_tools();
+            self.add_active_tools();
         }
     }
 
@@ -237,13 +239,13 @@ impl Session {
             return ConditionAnswer { holds, ..ConditionAnswer::default() };
         }
         let request = ConditionRequest::new(tool.clone(), deciding);
-        match self.ask_plugin(request, cancel).await {
+        match self.ask_plugin_condition(request, cancel).await {
             Ok(answer) => answer,
             Err(error) => {
                 if error.kind != ErrorKind::Cancelled
                     && self.conditions.told.insert((tool.clone(), deciding))
                 {
-                    self.shared.emitter.notice(format!(
+                    self.shared.emitter.emit_notice(format!(
                         "a condition of the tool `{tool}` counts as false, because it cannot be \
                          checked: {error}"
                     ));
@@ -265,23 +267,23 @@ impl Session {
             Condition::ObjectsOf { tool, .. } => Some(!is_empty(Some(tool))),
             Condition::NoObjectsOf { tool, .. } => Some(is_empty(Some(tool))),
             Condition::EnvironmentHas { part, .. } => {
-                Some(self.shared.ports.tools.environment_has(*part))
+                Some(self.shared.ports.tools.has_environment_part(*part))
             }
-            Condition::ModelSees { what, .. } => {
-                Some(self.takes.media_types.iter().any(|media_type| what.has(media_type)))
-            }
+            Condition::ModelSees { what, .. } => Some(
+                self.takes.media_types.iter().any(|media_type| what.has_media_type(media_type)),
+            ),
             Condition::MessagesCollected => Some(self.history.has_collected()),
             Condition::Asked => None,
             Condition::Unknown => Some(false),
         }
     }
 
-    async fn ask_plugin(
+    async fn ask_plugin_condition(
         &self,
         request: ConditionRequest,
         cancel: &Cancel,
     ) -> Result<ConditionAnswer> {
-        let call = self.shared.ports.ids.call();
+        let call = self.shared.ports.ids.create_call_id();
         let output =
             OutputSink::new(self.shared.emitter.clone(), call.clone(), request.tool.as_str());
         // This is not a call, so output of the plugin belongs nowhere.
@@ -305,8 +307,8 @@ impl Session {
             ms: CONDITION_MS_MAX,
             late: format!("its plugin did not answer within {CONDITION_MS_MAX} ms"),
         };
-        let ask = |stop, hold| ports.tools.condition(request, scope(stop, hold));
-        let answer = deadline.wait(ask).await?;
+        let ask = |stop, hold| ports.tools.check_condition(request, scope(stop, hold));
+        let answer = deadline.wait_for_answer(ask).await?;
         if answer.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
             let text = "its plugin answered with arguments that are not a JSON object";
             return Err(Error::new(ErrorKind::PluginMisbehaved, text));
@@ -314,13 +316,13 @@ impl Session {
         Ok(answer)
     }
 
-    fn revision(&self) -> u64 {
+    fn environment_revision(&self) -> u64 {
         self.shared.objects.with_objects(|objects| objects.revision())
     }
 }
 
 /// Marks a tool that is not offered, with two keys next to the usual facts.
-pub(crate) fn tell_withheld(told: &mut Value, reason: Option<&str>) {
+pub(crate) fn mark_withheld(told: &mut Value, reason: Option<&str>) {
     if let Some(reason) = reason {
         told["available"] = false.into();
         told["available_when"] = reason.into();

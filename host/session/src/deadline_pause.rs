@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::clock::sleep_unheld;
+use crate::clock::sleep_while_unheld;
 use crate::{Cancel, SessionClock};
 
 /// Pauses a call's deadline while anything holds it. Clones pause the same deadline.
@@ -52,10 +52,10 @@ impl DeadlineHold {
         }
     }
 
-    fn let_go(&self) {
+    fn release_hold(&self) {
         self.0.held.fetch_sub(1, Relaxed);
         if let Some(outer) = &self.0.outer {
-            outer.let_go();
+            outer.release_hold();
         }
     }
 }
@@ -78,17 +78,20 @@ impl AnswerDeadline<'_> {
     ///
     /// # Errors
     /// The error of the answer, `cancelled`, or `timeout` at the deadline.
-    pub async fn wait<T, F>(self, ask: impl FnOnce(Cancel, DeadlineHold) -> F) -> Result<T>
+    pub async fn wait_for_answer<T, F>(
+        self,
+        ask: impl FnOnce(Cancel, DeadlineHold) -> F,
+    ) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
         let Self { clock, cancel, ms, late } = self;
-        let (stop, hold) = (cancel.child(), DeadlineHold::default());
+        let (stop, hold) = (cancel.child_token(), DeadlineHold::default());
         let answer = tokio::select! {
             biased;
             answer = ask(stop.clone(), hold.clone()) => answer,
             () = cancel.cancelled() => Err(Error::cancelled()),
-            () = sleep_unheld(clock, ms, hold) => Err(Error::new(ErrorKind::Timeout, late)),
+            () = sleep_while_unheld(clock, ms, hold) => Err(Error::new(ErrorKind::Timeout, late)),
         };
         stop.cancel();
         answer
@@ -97,7 +100,7 @@ impl AnswerDeadline<'_> {
 
 impl Drop for DeadlinePause {
     fn drop(&mut self) {
-        self.0.let_go();
+        self.0.release_hold();
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 pub trait EventSink: Send + Sync {
     /// Receives one event. Called under the lock that keeps the order, from the thread that caused
     /// the event. It must return quickly and never call back into the session.
-    fn event(&self, envelope: EventEnvelope);
+    fn receive_event(&self, envelope: EventEnvelope);
 }
 
 /// Numbers a session's events, whether a turn runs or not. Clones share the counter.
@@ -31,11 +31,11 @@ impl EventEmitter {
         let mut last = self.last.lock();
         *last += 1;
         let (v, seq, session) = (EventEnvelope::VERSION, *last, self.session.clone());
-        self.sink.event(EventEnvelope { v, seq, session, event });
+        self.sink.receive_event(EventEnvelope { v, seq, session, event });
     }
 
     /// Emits a notice in the host's own name.
-    pub fn notice(&self, text: impl Into<String>) {
+    pub fn emit_notice(&self, text: impl Into<String>) {
         self.emit(Event::Notice { source: HOST.to_owned(), text: text.into() });
     }
 }

@@ -6,7 +6,7 @@ use jaato_types::{Completion, CompletionRequest, Error, ErrorKind, Event, Finish
 use crate::events::EventEmitter;
 use crate::pace::RequestPace;
 use crate::provider::{ReceivedDeltas, SilenceLimits, SilenceTimeout};
-use crate::session::blames_media;
+use crate::session::is_media_refusal;
 use crate::{Cancel, DeltaSink, Limits, Provider, SessionPorts, completion, retry};
 
 /// The shortest wait for the provider's capacity that the session reports to the user.
@@ -79,7 +79,7 @@ pub(crate) enum BrokenAnswerPolicy<'a> {
 }
 
 /// Sends a request until it is answered, fails permanently or is cancelled.
-pub(crate) async fn exchange(
+pub(crate) async fn exchange_with_retries(
     request: &CompletionRequest,
     (provider, ports): ProviderAndPorts<'_>,
     emitter: &EventEmitter,
@@ -90,13 +90,13 @@ pub(crate) async fn exchange(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let no_room_ms = pace.busy_for_ms(&*ports.clock);
+        let no_room_ms = pace.busy_ms(&*ports.clock);
         if no_room_ms >= ROOM_TOLD_MS {
             let seconds = no_room_ms.div_ceil(1_000);
             let text = format!("the provider accepts the next request in {seconds} s");
-            emitter.notice(text);
+            emitter.emit_notice(text);
         }
-        if !pace.wait(limits.request_interval_ms, &*ports.clock, cancel).await {
+        if !pace.wait_for_interval(limits.request_interval_ms, &*ports.clock, cancel).await {
             return RequestOutcome::Cancelled { partial: Vec::new() };
         }
         let (result, seen) =
@@ -106,7 +106,7 @@ pub(crate) async fn exchange(
                 // The server itself enforces a longer wait, and it may have capacity sooner.
                 let wait = completion.next_after_ms.unwrap_or(0);
                 if wait > 0 && wait <= limits.retry_after_ms_max {
-                    pace.room_after(wait, &*ports.clock);
+                    pace.record_busy_time(wait, &*ports.clock);
                 }
                 return complete_exchange(completion, &seen, emitter, cancel);
             }
@@ -115,12 +115,12 @@ pub(crate) async fn exchange(
         };
         let answer_restarts = seen.is_visible();
         // A server that refuses an image may answer 500. More tries would not help.
-        let is_hopeless = attempts > 1 && blames_media(&error, request);
+        let is_hopeless = attempts > 1 && is_media_refusal(&error, request);
         let may_repeat = !is_hopeless
             && (!answer_restarts || matches!(after_seen, BrokenAnswerPolicy::Restart(_)));
-        let wait_ms = retry::wait_ms(&error, attempts, limits, &*ports.random);
+        let wait_ms = retry::retry_wait_ms(&error, attempts, limits, &*ports.random);
         let Some(delay_ms) = wait_ms.filter(|_| may_repeat) else {
-            let error = retry::explain(explain_tools(error, request), limits);
+            let error = retry::explain_long_wait(add_tools_hint(error, request), limits);
             return RequestOutcome::Failed { partial: seen.begun.then_some(seen.parts), error };
         };
         emitter.emit(Event::Retry { attempt: attempts, delay_ms, error, answer_restarts });
@@ -147,18 +147,18 @@ async fn attempt_request(
     }
     let clock = ports.clock.clone();
     let sink = DeltaSink::new(emitter.clone(), clock, provider.source(), limits.answer_bytes_max);
-    let stop = cancel.child();
+    let stop = cancel.child_token();
     let result = tokio::select! {
         biased;
         result = provider.complete(request, sink.clone(), stop.clone()) => match result {
             // The answer may end in the same piece that made it too long.
-            Ok(_) if sink.is_overflowed() => AttemptOutcome::Failed(too_long(limits)),
+            Ok(_) if sink.is_overflowed() => AttemptOutcome::Failed(answer_too_long_error(limits)),
             Ok(completion) => AttemptOutcome::Complete(completion),
             Err(_) if cancel.is_cancelled() => AttemptOutcome::Cancelled,
             Err(error) => AttemptOutcome::Failed(error),
         },
         () = cancel.cancelled() => AttemptOutcome::Cancelled,
-        () = sink.wait_for_overflow() => AttemptOutcome::Failed(too_long(limits)),
+        () = sink.wait_for_overflow() => AttemptOutcome::Failed(answer_too_long_error(limits)),
         silence = sink.wait_for_silence(silence_limits(limits)) => AttemptOutcome::Failed(silence_error(silence, limits)),
     };
     // Closed before the flag is set, so that later deltas of the provider are not shown.
@@ -173,9 +173,9 @@ fn complete_exchange(
     emitter: &EventEmitter,
     cancel: &Cancel,
 ) -> RequestOutcome {
-    completion.parts = completion::settle_parts(completion.parts, seen, emitter);
+    completion.parts = completion::reconcile_parts(completion.parts, seen, emitter);
     if completion.finish_reason == FinishReason::Unknown {
-        emitter.notice(unknown_finish(completion.finish_word.as_deref()));
+        emitter.emit_notice(describe_unknown_finish(completion.finish_word.as_deref()));
     }
     let is_empty = !seen.begun && completion.parts.is_empty();
     match completion.finish_reason {
@@ -194,11 +194,11 @@ fn complete_exchange(
         | FinishReason::Refused
         | FinishReason::Unknown => RequestOutcome::Complete(completion),
         FinishReason::Cancelled if cancel.is_cancelled() => {
-            RequestOutcome::Cancelled { partial: completion::without_calls(completion.parts) }
+            RequestOutcome::Cancelled { partial: completion::remove_calls(completion.parts) }
         }
         FinishReason::Cancelled | FinishReason::Error => {
             let begun = seen.begun || !completion.parts.is_empty();
-            let partial = begun.then(|| completion::without_calls(completion.parts));
+            let partial = begun.then(|| completion::remove_calls(completion.parts));
             let text = "the provider stopped before its answer was complete";
             RequestOutcome::Failed { partial, error: Error::new(ErrorKind::Provider, text) }
         }
@@ -207,19 +207,19 @@ fn complete_exchange(
 
 /// Describes an answer with an unknown finish reason. The answer counts as complete, because
 /// servers also have their own words for an ordinary end.
-fn unknown_finish(word: Option<&str>) -> String {
+fn describe_unknown_finish(word: Option<&str>) -> String {
     let word = word.map(|word| format!(", `{}`", truncate_chars(word, FINISH_WORD_CHARS_MAX)));
     let word = word.unwrap_or_default();
     format!("the provider ended its answer for an unknown reason{word}: it may be incomplete")
 }
 
-fn too_long(limits: &Limits) -> Error {
+fn answer_too_long_error(limits: &Limits) -> Error {
     let text = format!("the model's answer is longer than {} bytes", limits.answer_bytes_max);
     Error::new(ErrorKind::LimitReached, text).with_hint("ask for a shorter answer")
 }
 
 /// Adds a hint if a server refuses a request because of its tools.
-fn explain_tools(error: Error, request: &CompletionRequest) -> Error {
+fn add_tools_hint(error: Error, request: &CompletionRequest) -> Error {
     let text = error.message.to_lowercase();
     let refuses = error.kind == ErrorKind::Provider
         && NO_TOOLS_PHRASES.iter().any(|phrase| text.contains(phrase));

@@ -16,11 +16,11 @@ impl SharedFacts {
     }
 
     /// Returns the current facts.
-    pub fn read(&self) -> ContextFacts {
+    pub fn snapshot(&self) -> ContextFacts {
         self.0.lock().clone()
     }
 
-    pub(crate) fn update(&self, change: impl FnOnce(&mut ContextFacts)) {
+    pub(crate) fn update_facts(&self, change: impl FnOnce(&mut ContextFacts)) {
         change(&mut self.0.lock());
     }
 }

@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn choice(default: Option<Value>) -> Form {
+    fn choice_form(default: Option<Value>) -> Form {
         let option =
             |value: &str| FieldOption { value: value.to_owned(), ..FieldOption::default() };
         let field = FormField {
@@ -153,20 +153,21 @@ mod tests {
 
     #[test]
     fn a_form_that_cannot_be_shown_is_refused() {
-        assert!(check_form(&choice(None)).is_ok());
-        assert!(check_form(&choice(Some(json!("blue")))).is_ok());
-        let mut twice = choice(None);
+        assert!(check_form(&choice_form(None)).is_ok());
+        assert!(check_form(&choice_form(Some(json!("blue")))).is_ok());
+        let mut twice = choice_form(None);
         twice.fields.push(twice.fields[0].clone());
-        let mut same = choice(None);
+        let mut same = choice_form(None);
         same.fields[0].options[1].value = "red".to_owned();
-        let mut secret = choice(None);
+        let mut secret = choice_form(None);
         (secret.fields[0].kind, secret.fields[0].options) = (FieldKind::Secret, Vec::new());
         secret.fields[0].default = Some(json!("x"));
-        let mut long = choice(None);
+        let mut long = choice_form(None);
         long.title = "x".repeat(FORM_TEXT_BYTES_MAX + 1);
-        let mut many = choice(None);
+        let mut many = choice_form(None);
         many.fields = vec![many.fields[0].clone(); FORM_FIELDS_MAX + 1];
-        let bad = [Form::default(), choice(Some(json!("green"))), twice, same, secret, long, many];
+        let bad =
+            [Form::default(), choice_form(Some(json!("green"))), twice, same, secret, long, many];
         for form in bad {
             let error = check_form(&form).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidArguments, "{form:?}");
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_answer_fits_its_form() {
-        let form = choice(None);
+        let form = choice_form(None);
         let answered = |json: Value| FormAnswer::answered(serde_json::from_value(json).unwrap());
         assert!(check_answer(&form, &answered(json!({ "colour": "red" }))).is_ok());
         assert!(check_answer(&form, &FormAnswer::declined()).is_ok());

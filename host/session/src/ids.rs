@@ -10,10 +10,10 @@ use crate::{Random, SessionClock};
 /// Generates unique ids.
 pub trait Ids: Send + Sync {
     /// Creates a session id. It is safe as a file name, and sorts by the second of its creation.
-    fn session(&self) -> SessionId;
+    fn create_session_id(&self) -> SessionId;
 
     /// Creates an id for a tool call whose provider gave none, or gave one that is already in use.
-    fn call(&self) -> CallId;
+    fn create_call_id(&self) -> CallId;
 }
 
 /// Ids from the clock and random numbers. A session's id is the time in UTC and six random letters
@@ -31,7 +31,7 @@ impl RandomIds {
 }
 
 impl Ids for RandomIds {
-    fn session(&self) -> SessionId {
+    fn create_session_id(&self) -> SessionId {
         const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
         let at = i64::try_from(self.clock.wall_ms()).ok();
         let at = at.and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default();
@@ -41,7 +41,7 @@ impl Ids for RandomIds {
         SessionId::new(format!("{}-{letters}", at.strftime("%Y%m%d-%H%M%S")))
     }
 
-    fn call(&self) -> CallId {
+    fn create_call_id(&self) -> CallId {
         CallId::new(format!("call_{:016x}", self.random.next_u64()))
     }
 }

@@ -52,25 +52,30 @@ impl Inbox {
     ///
     /// # Errors
     /// When it is empty, or [`WAITING_MESSAGES_MAX`] messages are already waiting.
-    pub fn send(&self, text: impl Into<String>) -> Result<()> {
+    pub fn send_message(&self, text: impl Into<String>) -> Result<()> {
         let text = text.into();
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
         }
-        self.take_in(InboxMessage::Said(text), || ())
+        self.add_message(InboxMessage::Said(text), || ())
     }
 
     /// Takes a plugin's message for the model, which wakes an idle session. `announce` runs first,
     /// once there is a place for the message, so that an unannounced message wakes nothing.
     ///
     /// # Errors
-    /// As [`Inbox::send`].
-    pub(crate) fn notify(&self, from: &str, text: String, announce: impl FnOnce()) -> Result<()> {
-        self.take_in(InboxMessage::Notified { from: from.to_owned(), text }, announce)
+    /// As [`Inbox::send_message`].
+    pub(crate) fn add_notification(
+        &self,
+        from: &str,
+        text: String,
+        announce: impl FnOnce(),
+    ) -> Result<()> {
+        self.add_message(InboxMessage::Notified { from: from.to_owned(), text }, announce)
     }
 
-    fn take_in(&self, message: InboxMessage, announce: impl FnOnce()) -> Result<()> {
-        let mut messages = self.lock();
+    fn add_message(&self, message: InboxMessage, announce: impl FnOnce()) -> Result<()> {
+        let mut messages = self.lock_messages();
         if messages.waiting.len() + messages.promised >= WAITING_MESSAGES_MAX {
             let text = format!("{WAITING_MESSAGES_MAX} messages are already waiting for the model");
             return Err(Error::new(ErrorKind::LimitReached, text)
@@ -80,7 +85,7 @@ impl Inbox {
         // Unlock first, because the announcement's receiver may look into this inbox.
         drop(messages);
         announce();
-        let mut messages = self.lock();
+        let mut messages = self.lock_messages();
         messages.promised -= 1;
         messages.waiting.push_back(message);
         drop(messages);
@@ -90,12 +95,12 @@ impl Inbox {
 
     /// Counts the waiting messages.
     pub fn waiting_count(&self) -> usize {
-        self.lock().waiting.len()
+        self.lock_messages().waiting.len()
     }
 
     /// Takes back the user's messages that no request has taken, in order.
-    pub fn take_back(&self) -> Vec<String> {
-        let mut messages = self.lock();
+    pub fn take_back_messages(&self) -> Vec<String> {
+        let mut messages = self.lock_messages();
         let (said, others): (VecDeque<InboxMessage>, VecDeque<InboxMessage>) =
             std::mem::take(&mut messages.waiting)
                 .into_iter()
@@ -109,16 +114,16 @@ impl Inbox {
     }
 
     pub(crate) fn take_messages(&self) -> Vec<InboxMessage> {
-        self.lock().waiting.drain(..).collect()
+        self.lock_messages().waiting.drain(..).collect()
     }
 
     /// Lists the plugins that have messages for the model.
-    pub(crate) fn notified_by(&self) -> Vec<String> {
+    pub(crate) fn notifying_plugins(&self) -> Vec<String> {
         let from = |message: &InboxMessage| match message {
             InboxMessage::Said(_) => None,
             InboxMessage::Notified { from, .. } => Some(from.clone()),
         };
-        self.lock().waiting.iter().filter_map(from).collect()
+        self.lock_messages().waiting.iter().filter_map(from).collect()
     }
 
     /// Becomes ready when a message waits.
@@ -134,7 +139,7 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, InboxMessages> {
+    fn lock_messages(&self) -> MutexGuard<'_, InboxMessages> {
         self.0.messages.lock()
     }
 }

@@ -12,7 +12,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::conditions::tell_withheld;
+use crate::conditions::mark_withheld;
 use crate::{KnownTool, ToolState, Toolbox};
 
 /// The name of the tool that finds tools.
@@ -48,7 +48,7 @@ const CATEGORIES: [(&str, &str); 11] = [
 const NO_CATEGORY: (&str, &str) = ("other", "tools without a category");
 
 /// Returns the host's tools with which a model finds tools that are not in requests.
-pub fn tools_that_find() -> [ToolSpec; 2] {
+pub fn discovery_tools() -> [ToolSpec; 2] {
     introspection_tools().map(|tool| tool.spec)
 }
 
@@ -142,20 +142,20 @@ pub(crate) fn accepted_spec(spec: &ToolSpec) -> Option<ToolSpec> {
 }
 
 /// Returns true if a tool is the host's own.
-pub(crate) fn is_own(tool: &KnownTool) -> bool {
+pub(crate) fn is_host_tool(tool: &KnownTool) -> bool {
     tool.plugin.as_str() == HOST_PLUGIN
 }
 
 /// Returns the plugin that a tool comes from. Returns an empty name for the host's own tools, and
 /// for no tool.
 pub(crate) fn tool_owner(tool: Option<&KnownTool>) -> PluginName {
-    let of_plugin = tool.filter(|tool| !is_own(tool));
+    let of_plugin = tool.filter(|tool| !is_host_tool(tool));
     of_plugin.map(|tool| tool.plugin.clone()).unwrap_or_default()
 }
 
 /// Answers a call of one of the two tools. Pure: the session activates the tools, see
 /// [`tools_to_activate`].
-pub(crate) fn answer_call(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
+pub(crate) fn answer_discovery_call(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
     match call.name.as_str() {
         LIST_TOOLS => Ok(list_tools(toolbox, &call.arguments)),
         GET_TOOL_SCHEMAS => Ok(list_schemas(toolbox, &requested_tool_names(call))),
@@ -172,7 +172,7 @@ pub(crate) fn tools_to_activate(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolN
     }
     requested_tool_names(call)
         .into_iter()
-        .filter(|name| toolbox.find(name).is_ok_and(|it| !it.active))
+        .filter(|name| toolbox.find_tool(name).is_ok_and(|it| !it.active))
         .collect()
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn requested_tool_names(call: &ToolCall) -> Vec<ToolName> {
 
 /// Lists the tools that a model may use, without these two, because a model that asks knows them.
 fn usable_tools(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
-    toolbox.tools().filter(|tool| !is_own(tool) && may_be_offered(tool))
+    toolbox.tools().filter(|tool| !is_host_tool(tool) && may_be_offered(tool))
 }
 
 /// Returns true if the model may ever be offered a tool: it is not disabled, and its condition may
@@ -199,7 +199,7 @@ pub(crate) fn may_be_offered(tool: &KnownTool) -> bool {
 }
 
 /// Returns a tool's category, so that every tool can be found by one.
-fn listed_under(tool: &KnownTool) -> &str {
+fn tool_category(tool: &KnownTool) -> &str {
     match tool.spec.category.as_str() {
         "" => NO_CATEGORY.0,
         category => category,
@@ -209,7 +209,7 @@ fn listed_under(tool: &KnownTool) -> &str {
 /// Returns true if a tool belongs to a requested category. The words that the model sees reach
 /// every tool: `MCP` covers all servers, and `other` covers all categories without such a word.
 fn is_in_category(tool: &KnownTool, category: &str) -> bool {
-    let own = listed_under(tool);
+    let own = tool_category(tool);
     let is_word = |word: &str| CATEGORIES.iter().any(|(known, _)| known.eq_ignore_ascii_case(word));
     let family = own.split_once(": ").map_or(own, |(family, _)| family);
     own.eq_ignore_ascii_case(category)
@@ -276,7 +276,7 @@ fn list_tools(toolbox: &Toolbox, arguments: &Value) -> Output {
                 "enabled": true,
                 "description": described(&tool.spec),
             });
-            tell_withheld(&mut told, toolbox.reason_against(&tool.spec.name));
+            mark_withheld(&mut told, toolbox.withheld_reason(&tool.spec.name));
             told
         })
         .collect();
@@ -290,11 +290,11 @@ fn list_tools(toolbox: &Toolbox, arguments: &Value) -> Output {
         "tools": listed,
         "hint": hint,
     });
-    with_missing(toolbox, content)
+    with_missing_tools(toolbox, content)
 }
 
 /// Adds the tools to an answer that are missing because their source failed.
-fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
+fn with_missing_tools(toolbox: &Toolbox, mut content: Value) -> Output {
     let missing = toolbox.missing_sources().iter();
     let missing: Vec<Value> =
         missing.map(|source| format!("{} {}", source.label, source.note).into()).collect();
@@ -307,7 +307,7 @@ fn with_missing(toolbox: &Toolbox, mut content: Value) -> Output {
 fn list_categories(toolbox: &Toolbox) -> Output {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in usable_tools(toolbox) {
-        *counts.entry(listed_under(tool)).or_default() += 1;
+        *counts.entry(tool_category(tool)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
     let categories: Vec<_> = counts
@@ -323,14 +323,14 @@ fn list_categories(toolbox: &Toolbox) -> Output {
         "total_tools": total,
         "hint": format!("call `{LIST_TOOLS}` with a category or a query to see tools"),
     });
-    with_missing(toolbox, content)
+    with_missing_tools(toolbox, content)
 }
 
 fn list_schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
     let (mut schemas, mut not_found, mut activated) = (Vec::new(), Vec::new(), Vec::new());
     let mut suggestions = Map::new();
     for name in names {
-        match toolbox.find(name) {
+        match toolbox.find_tool(name) {
             Ok(found) => {
                 let spec = &found.tool.spec;
                 let mut told = json!({
@@ -338,11 +338,11 @@ fn list_schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
                     "description": spec.description,
                     "plugin_source": found.tool.source(),
                     "enabled": true,
-                    "category": listed_under(found.tool),
+                    "category": tool_category(found.tool),
                     "parameters": spec.parameters,
                 });
-                let withheld = toolbox.reason_against(name);
-                tell_withheld(&mut told, withheld);
+                let withheld = toolbox.withheld_reason(name);
+                mark_withheld(&mut told, withheld);
                 schemas.push(told);
                 if !found.active && withheld.is_none() {
                     activated.push(name.as_str());

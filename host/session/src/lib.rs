@@ -64,8 +64,8 @@ pub use deadline_pause::{AnswerDeadline, DeadlineHold, DeadlinePause};
 pub use events::{EventEmitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{
-    ContextCounter, ContextPart, ContextUsage, Gc, GcPreview, GcReport, GcUndone, OVERFLOWS_MAX,
-    PlannedTurn, WINDOW_WAIT_MS, WindowOrigin,
+    ContextCounter, ContextPart, ContextUsage, Gc, GcPreview, GcReport, GcUndoResult,
+    OVERFLOWS_MAX, PlannedTurn, WINDOW_WAIT_MS, WindowOrigin,
 };
 pub use history::{COLLECTED_BYTES_MAX, History, HistoryEntry, HistoryError, MessageMark};
 pub use hooks::{
@@ -75,16 +75,17 @@ pub use hooks::{
 };
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
-pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, tools_that_find};
+pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS, discovery_tools};
 pub use jaato_approval::{
-    AnswerStore, CallPlace, Gate, NoAnswer, PermissionAsker, RulesGate, SessionRules, SharedRules,
+    AnswerStore, CallEnvironment, CallGate, NoAnswer, PermissionAsker, RulesGate, SessionRules,
+    SharedRules,
 };
 pub use jaato_config::{Caps, GcSettings, Limits};
 pub use jaato_policy::{Decision, PolicyCall, PolicyMode, RuleOutcome, Rules, WorkspaceTrust};
 pub use media::{Media, MediaFacts, NoMedia};
-pub use objects::{SharedObjects, VIEW_ENVIRONMENT, own_tools};
+pub use objects::{SharedObjects, VIEW_ENVIRONMENT, host_tools};
 pub use origin::{CALL_DEPTH_MAX, CallOrigin};
-pub use output::{OutputStore, OutputWriter, StreamedOutput, error_content, note_bytes};
+pub use output::{OutputStore, OutputWriter, StreamedOutput, add_bytes_note, error_content};
 pub use ports::SessionPorts;
 pub use prompt::{BUILT_IN_PROMPT, PLAN_PROMPT, PromptPart, PromptParts, SystemPrompt};
 pub use prompt_parts::UserPrompt;
@@ -95,8 +96,8 @@ pub use saver::{
     InterruptedCalls, RecordChange, SavedRecord, SavedRules, SavedState, SessionSaver,
 };
 pub use session::{
-    Agent, AnsweringModel, AskingPlugin, InitialObjects, LentSessionState, ModelSetup,
-    PLUGIN_CALLS_MAX, PieceSink, PublishedRecord, Session, SessionHandle, SessionSetup,
+    Agent, AnsweringModel, AskingPlugin, InitialObjects, ModelSetup, PLUGIN_CALLS_MAX, PieceSink,
+    PublishedRecord, Session, SessionHandle, SessionSetup, SharedSessionState,
 };
 pub use shared_budget::SharedBudget;
 pub use tasks::{AgentTask, AgentTurn, RunningTask, WakeWaiter};

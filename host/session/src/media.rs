@@ -7,7 +7,7 @@ use jaato_types::MediaLimit;
 pub trait Media: Send + Sync {
     /// Returns the facts about a blob. Returns `None` if no blob has this id, or the blob cannot be
     /// read.
-    fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>>;
+    fn media_facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>>;
 }
 
 /// Facts about a blob.
@@ -25,7 +25,7 @@ pub struct MediaFacts {
 pub struct NoMedia;
 
 impl Media for NoMedia {
-    fn facts<'a>(&'a self, _blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
+    fn media_facts<'a>(&'a self, _blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
         Box::pin(std::future::ready(None))
     }
 }
@@ -33,7 +33,11 @@ impl Media for NoMedia {
 impl MediaFacts {
     /// Returns why the blob is not sent to a model with this `limit`. `images` is the number of
     /// images in the request.
-    pub(crate) fn problem(&self, limit: Option<&MediaLimit>, images: usize) -> Option<String> {
+    pub(crate) fn limit_problem(
+        &self,
+        limit: Option<&MediaLimit>,
+        images: usize,
+    ) -> Option<String> {
         if let Some(damage) = self.damage {
             return Some(damage.to_owned());
         }
@@ -66,7 +70,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(facts: &MediaFacts, images: usize, expected: Option<&str>) {
+    fn check_problem(facts: &MediaFacts, images: usize, expected: Option<&str>) {
         let limit = MediaLimit {
             mime_type: "image/*".to_owned(),
             bytes_max: 100,
@@ -74,7 +78,7 @@ mod tests {
             many: 2,
             side_max_of_many: 20,
         };
-        let found = facts.problem(Some(&limit), images);
+        let found = facts.limit_problem(Some(&limit), images);
         match expected {
             None => assert_eq!(found, None),
             Some(words) => {
@@ -87,17 +91,21 @@ mod tests {
     fn media_at_a_limit_is_accepted_and_beyond_it_is_refused() {
         let image =
             |bytes, width, height| MediaFacts { bytes, sides: Some((width, height)), damage: None };
-        check(&image(100, 80, 80), 2, None);
-        check(&image(101, 1, 1), 1, Some("101 bytes, and the model takes at most 100"));
-        check(&image(1, 81, 2), 1, Some("81 x 2 pixels, and the model takes at most 80 a side"));
-        check(&image(1, 2, 81), 1, Some("2 x 81 pixels"));
-        check(&image(1, 20, 20), 3, None);
-        check(&image(1, 21, 20), 3, Some("from more than 2 images on"));
-        check(&MediaFacts { bytes: 1, ..MediaFacts::default() }, 9, None);
+        check_problem(&image(100, 80, 80), 2, None);
+        check_problem(&image(101, 1, 1), 1, Some("101 bytes, and the model takes at most 100"));
+        check_problem(
+            &image(1, 81, 2),
+            1,
+            Some("81 x 2 pixels, and the model takes at most 80 a side"),
+        );
+        check_problem(&image(1, 2, 81), 1, Some("2 x 81 pixels"));
+        check_problem(&image(1, 20, 20), 3, None);
+        check_problem(&image(1, 21, 20), 3, Some("from more than 2 images on"));
+        check_problem(&MediaFacts { bytes: 1, ..MediaFacts::default() }, 9, None);
         let damage = Some("it ends in the middle");
-        check(&MediaFacts { damage, ..image(1, 1, 1) }, 1, Some("it ends in the middle"));
-        assert_eq!(image(u64::MAX, u32::MAX, 1).problem(None, 99), None);
+        check_problem(&MediaFacts { damage, ..image(1, 1, 1) }, 1, Some("it ends in the middle"));
+        assert_eq!(image(u64::MAX, u32::MAX, 1).limit_problem(None, 99), None);
         let none = MediaLimit::default();
-        assert_eq!(image(u64::MAX, u32::MAX, 1).problem(Some(&none), 99), None);
+        assert_eq!(image(u64::MAX, u32::MAX, 1).limit_problem(Some(&none), 99), None);
     }
 }

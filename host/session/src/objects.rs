@@ -52,18 +52,18 @@ impl SharedObjects {
     }
 
     /// Copies the objects for another session.
-    pub fn copy(&self) -> InitialObjects {
-        InitialObjects::Own(self.environment().clone())
+    pub fn copy_objects(&self) -> InitialObjects {
+        InitialObjects::Own(self.lock_environment().clone())
     }
 
     /// Returns the same objects for another session, whose model has seen none of them.
-    pub(crate) fn for_another(&self) -> Self {
+    pub(crate) fn for_other_session(&self) -> Self {
         Self { store: Arc::clone(&self.store), seen: Arc::default() }
     }
 
     /// Reads or changes the objects. They are locked during `work`, so it must be short.
     pub fn with_objects<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
-        work(&mut self.environment())
+        work(&mut self.lock_environment())
     }
 
     /// Adds the objects of a tool's result, and emits an event. A result without objects emits
@@ -79,7 +79,7 @@ impl SharedObjects {
         result: ObjectsAdd,
     ) -> Result<ObjectsChangeAnswer> {
         let mut shown = result.clone();
-        let mut environment = self.environment();
+        let mut environment = self.lock_environment();
         let changed = environment.add(tool, result.into())?;
         let mut objects = std::mem::take(&mut shown.objects);
         if objects.is_empty() {
@@ -105,7 +105,7 @@ impl SharedObjects {
 
     /// Returns the objects that the model has not seen, as a part of its next message.
     pub(crate) fn unseen_objects(&self, tokens_max: usize) -> Option<Part> {
-        let environment = self.environment();
+        let environment = self.lock_environment();
         let shown = environment.render(self.seen.load(Relaxed), tokens_max);
         self.seen.store(environment.revision(), Relaxed);
         let content = DataContent::json(shown?);
@@ -117,20 +117,20 @@ impl SharedObjects {
     }
 
     /// Makes all objects new to the model again, because the messages with them may be gone.
-    pub(crate) fn show_again(&self) {
+    pub(crate) fn mark_all_unseen(&self) {
         self.seen.store(0, Relaxed);
     }
 
     /// Counts which objects the model mentions.
-    pub(crate) fn note_answer(&self, parts: &[Part]) {
-        let mut environment = self.environment();
+    pub(crate) fn count_mentions(&self, parts: &[Part]) {
+        let mut environment = self.lock_environment();
         if environment.is_empty(None) {
             return;
         }
         for part in parts {
             match part {
-                Part::Text { text, .. } => environment.note_named(text),
-                Part::ToolCall(call) => environment.note_named(&call.arguments.to_string()),
+                Part::Text { text, .. } => environment.record_mentions(text),
+                Part::ToolCall(call) => environment.record_mentions(&call.arguments.to_string()),
                 Part::Thought { .. }
                 | Part::ToolResult(_)
                 | Part::Data(_)
@@ -163,31 +163,31 @@ impl SharedObjects {
             skip: view.skip,
             take: Some(view.take.unwrap_or(VIEWED_OBJECTS)),
         };
-        let environment = self.environment();
+        let environment = self.lock_environment();
         let mut found = environment.select(&selection);
         if found["total_objects"] == 0 {
-            found["contents"] = environment.contents();
+            found["contents"] = environment.contents_json();
         }
         Ok(Output::json(found))
     }
 
-    fn environment(&self) -> MutexGuard<'_, ObjectEnvironment> {
+    fn lock_environment(&self) -> MutexGuard<'_, ObjectEnvironment> {
         self.store.environment.lock()
     }
 }
 
 /// Returns all of the host's own tools, for lists. Each is in requests only while there is
 /// something to find or to look at.
-pub fn own_tools() -> Vec<ToolSpec> {
+pub fn host_tools() -> Vec<ToolSpec> {
     introspection::introspection_tools()
         .into_iter()
-        .chain([view_tool()])
+        .chain([view_environment_tool()])
         .map(KnownTool::into_spec)
         .collect()
 }
 
 /// Creates the tool.
-pub(crate) fn view_tool() -> KnownTool {
+pub(crate) fn view_environment_tool() -> KnownTool {
     let text = |about: &str, reason: &str| json!({ "type": "string", "description": about, KEYWORD: { "text": reason } });
     let number = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
     let properties = Map::from_iter([

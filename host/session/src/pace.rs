@@ -17,7 +17,7 @@ struct PaceState {
 
 impl RequestPace {
     /// Waits until the next request may begin. Returns false if it was cancelled first.
-    pub(crate) async fn wait(
+    pub(crate) async fn wait_for_interval(
         &self,
         interval_ms: u64,
         clock: &dyn SessionClock,
@@ -42,17 +42,17 @@ impl RequestPace {
     }
 
     /// Returns for how many milliseconds the server has no capacity for a request.
-    pub(crate) fn busy_for_ms(&self, clock: &dyn SessionClock) -> u64 {
+    pub(crate) fn busy_ms(&self, clock: &dyn SessionClock) -> u64 {
         self.0.lock().room_at.saturating_sub(clock.monotonic_ms())
     }
 
     /// Records that the server has no capacity for a request for this many milliseconds.
-    pub(crate) fn room_after(&self, ms: u64, clock: &dyn SessionClock) {
+    pub(crate) fn record_busy_time(&self, ms: u64, clock: &dyn SessionClock) {
         self.0.lock().room_at = clock.monotonic_ms().saturating_add(ms);
     }
 
     /// Forgets the server's capacity, because the next request goes to another one.
-    pub(crate) fn forget_room(&self) {
+    pub(crate) fn forget_busy_time(&self) {
         self.0.lock().room_at = 0;
     }
 }

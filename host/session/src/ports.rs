@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    EventSink, Gate, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock,
+    CallGate, EventSink, Gc, Hooks, Ids, Media, OutputStore, Provider, Random, SessionClock,
     SessionSaver, ToolSet, UserAsker,
 };
 
@@ -17,7 +17,7 @@ pub struct SessionPorts {
     /// The plugins that have hooks.
     pub hooks: Arc<dyn Hooks>,
     /// Decides about calls before the user is asked.
-    pub gate: Arc<dyn Gate>,
+    pub gate: Arc<dyn CallGate>,
     /// Asks the user.
     pub asker: Arc<dyn UserAsker>,
     /// Makes room in a full context, if there is a gc.

@@ -63,7 +63,7 @@ impl SystemPrompt {
 
     /// Adds the mode's part. Only `plan` has one. The parts before it stay the same.
     #[must_use]
-    pub fn in_mode(mut self, mode: PolicyMode) -> Self {
+    pub fn with_mode_part(mut self, mode: PolicyMode) -> Self {
         self.parts.extend(mode_prompt(mode).map(|text| PromptPart::new("mode plan", text)));
         self
     }
@@ -78,8 +78,8 @@ impl SystemPrompt {
         self.join_parts(None)
     }
 
-    /// Returns the text with the mode's part at its end, as [`Self::in_mode`] adds it.
-    pub fn text_in(&self, mode: PolicyMode) -> String {
+    /// Returns the text with the mode's part at its end, as [`Self::with_mode_part`] adds it.
+    pub fn text_for_mode(&self, mode: PolicyMode) -> String {
         self.join_parts(mode_prompt(mode))
     }
 
@@ -90,7 +90,7 @@ impl SystemPrompt {
     }
 
     /// Lists the parts of a request with estimated tokens: the parts of this text, then the tools.
-    pub fn estimates<'a>(
+    pub fn token_estimates<'a>(
         &self,
         tools: impl IntoIterator<Item = &'a ToolSpec>,
     ) -> Vec<(String, u64)> {
@@ -143,8 +143,8 @@ mod tests {
     fn only_plan_mode_adds_a_part_at_the_end_of_the_prompt() {
         let prompt = SystemPrompt::build(PromptParts::default());
         for mode in PolicyMode::ALL {
-            let text = prompt.text_in(mode);
-            assert_eq!(prompt.clone().in_mode(mode).text(), text);
+            let text = prompt.text_for_mode(mode);
+            assert_eq!(prompt.clone().with_mode_part(mode).text(), text);
             let more = text.strip_prefix(&prompt.text()).unwrap().trim();
             assert_eq!(more, if mode == PolicyMode::Plan { PLAN_PROMPT } else { "" }, "{mode:?}");
         }

@@ -29,17 +29,17 @@ impl UserPrompt {
 
     /// Replaces the text and keeps the files.
     #[must_use]
-    pub fn replacing_text(self, text: impl Into<String>) -> Self {
+    pub fn with_replaced_text(self, text: impl Into<String>) -> Self {
         Self { text: text.into(), ..self }
     }
 
     /// Adds a paragraph.
     #[must_use]
-    pub fn followed_by(self, more: Option<String>) -> Self {
+    pub fn with_paragraph(self, more: Option<String>) -> Self {
         let Some(more) = more else { return self };
         let is_first = self.text.trim().is_empty();
         let text = if is_first { more } else { format!("{}\n\n{more}", self.text) };
-        self.replacing_text(text)
+        self.with_replaced_text(text)
     }
 
     /// Returns its parts: the files come before the text that asks about them.

@@ -34,7 +34,7 @@ pub trait Provider: Send + Sync {
     /// Returns `None` if they are unknown. The session polls this along with its requests and drops
     /// it when it ends, so it may take its time. Its failure is not an error, because the request
     /// itself will report the problem.
-    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
+    fn query_model_info(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         Box::pin(std::future::ready(None))
     }
 }
@@ -49,11 +49,11 @@ struct DeltaSinkInner {
     source: String,
     answer_bytes_max: usize,
     overflow: Cancel,
-    state: Mutex<State>,
+    state: Mutex<DeltaSinkState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DeltaSinkState {
     closed: bool,
     /// When the last bytes arrived, on the monotonic clock.
     alive_at_ms: u64,
@@ -73,10 +73,10 @@ pub(crate) struct ReceivedDeltas {
     pub(crate) begun: bool,
 }
 
-impl State {
+impl DeltaSinkState {
     /// Leaves out time that does not count as silence. After the process was stopped, one more
     /// interval is always allowed, to read the answer that is in the socket.
-    fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<SilenceLimits>) {
+    fn exclude_time(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<SilenceLimits>) {
         let later = |at_ms: u64, most_ms: Option<u64>| {
             let at_ms = at_ms.saturating_add(by_ms).min(now_ms);
             let one_piece_left =
@@ -128,7 +128,8 @@ impl DeltaSink {
         answer_bytes_max: usize,
     ) -> Self {
         let now_ms = clock.monotonic_ms();
-        let state = State { alive_at_ms: now_ms, said_at_ms: now_ms, ..State::default() };
+        let state =
+            DeltaSinkState { alive_at_ms: now_ms, said_at_ms: now_ms, ..DeltaSinkState::default() };
         Self(Arc::new(DeltaSinkInner {
             emitter,
             clock,
@@ -141,7 +142,7 @@ impl DeltaSink {
 
     /// Takes one delta. Returns false, and ignores the delta, once the request is over or the
     /// answer is too long.
-    pub fn emit(&self, delta: Delta) -> bool {
+    pub fn emit_delta(&self, delta: Delta) -> bool {
         let mut state = self.lock();
         if state.closed || self.0.overflow.is_cancelled() {
             return false;
@@ -231,7 +232,7 @@ impl DeltaSink {
             let over_ms = passed_ms.saturating_sub(piece_ms);
             // How much of the interval was before the stop is unknown, so none of it counts.
             let was_stopped = over_ms >= PIECE_MS;
-            self.lock().put_off(
+            self.lock().exclude_time(
                 if was_stopped { passed_ms } else { over_ms },
                 before_ms.saturating_add(passed_ms),
                 was_stopped.then_some(patience),
@@ -249,7 +250,7 @@ impl DeltaSink {
         self.0.overflow.is_cancelled()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DeltaSinkState> {
         self.0.state.lock()
     }
 }

@@ -9,7 +9,7 @@ pub trait Random: Send + Sync {
     fn next_u64(&self) -> u64;
 
     /// Returns a number from 0 up to, but not including, `end`. Returns 0 if `end` is 0.
-    fn below(&self, end: u64) -> u64 {
+    fn number_below(&self, end: u64) -> u64 {
         // The high half of the product is uniform enough for any `end` used here.
         let product = u128::from(self.next_u64()) * u128::from(end);
         u64::try_from(product >> 64).unwrap_or(0)
@@ -50,12 +50,12 @@ mod tests {
     fn the_same_seed_gives_the_same_numbers_within_bounds() {
         let numbers = |seed| {
             let random = SeededRandom::new(seed);
-            (0..100).map(|_| random.below(7)).collect::<Vec<_>>()
+            (0..100).map(|_| random.number_below(7)).collect::<Vec<_>>()
         };
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));
         let all: std::collections::BTreeSet<_> = numbers(3).into_iter().collect();
         assert_eq!(all, (0..7).collect());
-        assert_eq!(SeededRandom::new(5).below(0), 0);
+        assert_eq!(SeededRandom::new(5).number_below(0), 0);
     }
 }

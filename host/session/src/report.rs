@@ -20,7 +20,8 @@ pub struct TurnReport {
     pub started_at_ms: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Whether the last request has no answer, so that `Session::turn_again` would send it again.
+    /// Whether the last request has no answer, so that `Session::repeat_last_turn` would send it
+    /// again.
     pub is_open: bool,
     /// Whether tool calls ran and all of them failed. Refused calls do not count. The model may
     /// still have answered as if it had done the task.

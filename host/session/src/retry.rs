@@ -7,7 +7,7 @@ use crate::{Limits, Random};
 /// Returns how long to wait before the next attempt, in milliseconds. Returns `None` if there is
 /// none. `attempts` counts the attempts so far. The caller must know that nothing visible has
 /// arrived.
-pub(crate) fn wait_ms(
+pub(crate) fn retry_wait_ms(
     error: &Error,
     attempts: u32,
     limits: &Limits,
@@ -23,7 +23,7 @@ pub(crate) fn wait_ms(
     let doubled = 2_u64.saturating_pow(attempts.saturating_sub(1));
     let longest = limits.retry_base_ms.saturating_mul(doubled).min(limits.retry_wait_ms_max);
     // Full jitter, so that clients that failed together do not retry together.
-    let jitter = random.below(longest.saturating_add(1));
+    let jitter = random.number_below(longest.saturating_add(1));
     match error.retry_after_ms {
         None => Some(jitter),
         Some(asked) if asked > limits.retry_after_ms_max => None,
@@ -34,7 +34,7 @@ pub(crate) fn wait_ms(
 }
 
 /// Adds an explanation if an error is final only because the provider asks for too long a wait.
-pub(crate) fn explain(error: Error, limits: &Limits) -> Error {
+pub(crate) fn explain_long_wait(error: Error, limits: &Limits) -> Error {
     match error.retry_after_ms {
         Some(asked) if asked > limits.retry_after_ms_max && error.hint.is_none() => {
             let seconds = asked.div_ceil(1_000);
@@ -63,7 +63,7 @@ mod tests {
         let random = SeededRandom::new(1);
         for (attempts, longest) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 30_000), (99, 30_000)] {
             let waits: Vec<u64> = (0..200)
-                .map(|_| wait_ms(&temporary(), attempts, &limits, &random).unwrap())
+                .map(|_| retry_wait_ms(&temporary(), attempts, &limits, &random).unwrap())
                 .collect();
             assert!(waits.iter().all(|wait| *wait <= longest), "{attempts}");
             assert!(waits.iter().any(|wait| *wait < longest / 4), "{attempts}");
@@ -75,9 +75,9 @@ mod tests {
     fn permanent_errors_and_spent_attempts_are_not_tried_again() {
         let (limits, random) = (Limits::default(), SeededRandom::new(1));
         let permanent = Error::new(ErrorKind::Provider, "no such model");
-        assert_eq!(wait_ms(&permanent, 1, &limits, &random), None);
-        assert!(wait_ms(&temporary(), 4, &limits, &random).is_some());
-        assert_eq!(wait_ms(&temporary(), 5, &limits, &random), None);
+        assert_eq!(retry_wait_ms(&permanent, 1, &limits, &random), None);
+        assert!(retry_wait_ms(&temporary(), 4, &limits, &random).is_some());
+        assert_eq!(retry_wait_ms(&temporary(), 5, &limits, &random), None);
     }
 
     #[test]
@@ -85,16 +85,16 @@ mod tests {
         let (limits, random) = (Limits::default(), SeededRandom::new(1));
         let asked = |ms| Error { retry_after_ms: Some(ms), ..temporary() };
         for _ in 0..100 {
-            let wait = wait_ms(&asked(20_000), 1, &limits, &random).unwrap();
+            let wait = retry_wait_ms(&asked(20_000), 1, &limits, &random).unwrap();
             assert!((20_000..=21_000).contains(&wait), "{wait}");
         }
-        assert!(wait_ms(&asked(120_000), 1, &limits, &random).is_some());
-        assert_eq!(wait_ms(&asked(120_001), 1, &limits, &random), None);
-        let hint = explain(asked(120_001), &limits).hint;
+        assert!(retry_wait_ms(&asked(120_000), 1, &limits, &random).is_some());
+        assert_eq!(retry_wait_ms(&asked(120_001), 1, &limits, &random), None);
+        let hint = explain_long_wait(asked(120_001), &limits).hint;
         assert_eq!(
             hint.as_deref(),
             Some("the provider asks jaato to wait 121 s: try again after that")
         );
-        assert_eq!(explain(asked(120_000), &limits), asked(120_000));
+        assert_eq!(explain_long_wait(asked(120_000), &limits), asked(120_000));
     }
 }

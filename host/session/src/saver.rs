@@ -36,19 +36,19 @@ pub trait SessionSaver: Send + Sync {
     ///
     /// # Errors
     /// If another process continues the session, so that the call must not run.
-    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>>;
+    fn save_call_start<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Writes what waits for the session's next message, because the user changed something.
-    fn save_now(&self);
+    fn save_pending(&self);
 
     /// Resolves when everything so far is written, or cannot be saved.
-    fn written(&self) -> BoxFuture<'_, ()>;
+    fn wait_until_written(&self) -> BoxFuture<'_, ()>;
 
     /// Returns false if nothing is saved any longer.
     fn is_saving(&self) -> bool;
 
     /// Saves the result of a call, while other calls of the same answer still run.
-    fn call_ended(&self, result: &ToolResult);
+    fn save_call_result(&self, result: &ToolResult);
 }
 
 /// The rules of a session that do not come from files or the command line.
@@ -79,7 +79,7 @@ impl SavedRules {
         let of_session = |answer: &SessionRule| answer.decision().duration_name() == "session";
         let holds = |answer: &SessionRule| is_same_place || !answer.decision().can_run();
         let kept = self.answers.into_iter().filter(|it| of_session(it) && holds(it));
-        kept.for_each(|answer| rules.remember(answer));
+        kept.for_each(|answer| rules.remember_answer(answer));
     }
 }
 
@@ -164,11 +164,11 @@ impl SavedRecord {
     /// Lists what changed since the last call. Entries count as equal if they are the same
     /// allocation, so this reads no texts. Entries that were collected at the last call can be
     /// forgotten.
-    pub fn changes_to(&mut self, now: &[Arc<HistoryEntry>]) -> Vec<RecordChange> {
+    pub fn take_changes(&mut self, now: &[Arc<HistoryEntry>]) -> Vec<RecordChange> {
         let mut changes = Vec::new();
         let mut before = &self.entries[..];
         for (index, entry) in now.iter().enumerate() {
-            if let Some(count) = forgotten_before(before, entry) {
+            if let Some(count) = count_forgotten_before(before, entry) {
                 changes.push(RecordChange::Forget { index, count });
                 before = &before[count..];
             }
@@ -195,7 +195,10 @@ impl SavedRecord {
 }
 
 /// Counts the collected entries in front of an entry, if it is there and follows at least one.
-fn forgotten_before(before: &[Arc<HistoryEntry>], entry: &Arc<HistoryEntry>) -> Option<usize> {
+fn count_forgotten_before(
+    before: &[Arc<HistoryEntry>],
+    entry: &Arc<HistoryEntry>,
+) -> Option<usize> {
     let is_at = |at: usize| before.get(at).is_some_and(|it| Arc::ptr_eq(it, entry));
     if is_at(0) {
         return None;
@@ -238,7 +241,7 @@ mod tests {
         let mut saved = SavedRecord::default();
         for (state, expected) in states {
             let now: Vec<Arc<HistoryEntry>> = state.iter().map(|it| Arc::clone(it)).collect();
-            let changes = saved.changes_to(&now);
+            let changes = saved.take_changes(&now);
             let names = changes.iter().map(|change| match change {
                 RecordChange::Append { entry } => format!("append {}", entry.message.text()),
                 RecordChange::Replace { index, .. } => format!("replace {index}"),
@@ -254,7 +257,7 @@ mod tests {
     fn entry_that_was_not_collected_is_cut_and_not_forgotten() {
         let (a, b, c) = (entry("a"), entry("b"), entry("c"));
         let mut saved = SavedRecord::from_entries(vec![a.clone(), b, c.clone()]);
-        let changes = saved.changes_to(&[a, c.clone()]);
+        let changes = saved.take_changes(&[a, c.clone()]);
         let expected =
             [RecordChange::Replace { index: 1, entry: c }, RecordChange::Cut { length: 2 }];
         assert_eq!(changes, expected);

@@ -45,10 +45,10 @@ use crate::{
 use accepted_media::MediaTypeState;
 use forms::SessionForms;
 pub(crate) use handle::SessionShared;
-pub use handle::{LentSessionState, PLUGIN_CALLS_MAX, PublishedRecord, SessionHandle};
+pub use handle::{PLUGIN_CALLS_MAX, PublishedRecord, SessionHandle, SharedSessionState};
 pub use model::{AnsweringModel, ModelSetup};
 use omitted_media::OmittedMedia;
-pub(crate) use omitted_media::{RefusedBlobs, blames_media, part_data};
+pub(crate) use omitted_media::{RefusedBlobs, is_media_refusal, part_data};
 use side_requests::PluginModelRequests;
 pub use side_requests::{AskingPlugin, PieceSink};
 
@@ -117,7 +117,7 @@ impl InitialObjects {
     fn into_shared(self, emitter: &EventEmitter) -> SharedObjects {
         match self {
             Self::Own(environment) => SharedObjects::new(environment, emitter.clone()),
-            Self::Shared(objects) => objects.for_another(),
+            Self::Shared(objects) => objects.for_other_session(),
         }
     }
 }
@@ -206,15 +206,15 @@ impl Session {
         let SessionSetup { id, model: chosen, system, limits, rules, history, gc, .. } = setup;
         let answering = AnsweringModel { model: chosen.clone(), provider: ports.provider.clone() };
         let ModelSetup { id: model, context_limit, origin, options, takes, .. } = chosen;
-        let id = id.unwrap_or_else(|| ports.ids.session());
+        let id = id.unwrap_or_else(|| ports.ids.create_session_id());
         let toolbox = Toolbox::new(ports.tools.tools());
         let mut prefix = CompletionRequest::new("", Vec::new());
-        prefix.system = system.text_in(rules.lock().mode);
-        prefix.tools = toolbox.active().cloned().collect();
-        model::ask_for(&mut prefix, &model, options, &takes, &id);
+        prefix.system = system.text_for_mode(rules.lock().mode);
+        prefix.tools = toolbox.active_tools().cloned().collect();
+        model::set_request_model(&mut prefix, &model, options, &takes, &id);
         let told_tools = prefix.tools.clone();
         let gc = GcState::new((ports.gc.take(), gc), context_limit, origin);
-        let facts = first_facts(&model, context_limit, &history, &gc);
+        let facts = initial_facts(&model, context_limit, &history, &gc);
         let emitter = EventEmitter::new(id.clone(), ports.events.clone());
         let objects = setup.objects.into_shared(&emitter);
         let hooks = HookAsker::new(&ports, &emitter, &facts, &id, limits.hook_deadline_ms);
@@ -252,7 +252,7 @@ impl Session {
             history,
             conditions: ConditionsState::default(),
             answers: Mutex::default(),
-            gc: gc.after(setup.before_collection),
+            gc: gc.with_record_before(setup.before_collection),
             system,
             prefix,
             options_asked: None,
@@ -270,19 +270,19 @@ impl Session {
             lets_tasks_go_on: false,
         };
         session.close_interrupted_turn(setup.interrupted)?;
-        session.tell_start();
+        session.emit_session_start();
         Ok(session)
     }
 
-    fn tell_start(&mut self) {
+    fn emit_session_start(&mut self) {
         if let Some(told) = &self.shared.told_messages {
             // Those of an earlier process are in its file.
             told.store(self.history.entries().len(), Relaxed);
         }
-        self.offer_declared();
-        self.offer_view();
-        self.forget_old();
-        self.tell_record();
+        self.offer_declared_tools();
+        self.offer_view_tool();
+        self.forget_old_messages();
+        self.publish_record();
         let tools = self.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         let agent = self.shared.agent.lock().clone();
         let (agent, opener) = agent.map(|agent| (agent.name, agent.opener)).unzip();
@@ -302,7 +302,7 @@ impl Session {
 
     /// Returns the current tools.
     pub fn toolbox(&self) -> Arc<Toolbox> {
-        self.shared.tools()
+        self.shared.current_tools()
     }
 
     /// Returns a handle for calling tools of the session while a turn runs.
@@ -312,7 +312,7 @@ impl Session {
 
     /// Returns the current model and tokens.
     pub fn facts(&self) -> ContextFacts {
-        self.shared.facts.read()
+        self.shared.facts.snapshot()
     }
 
     /// Returns the usage so far.
@@ -359,13 +359,13 @@ impl Session {
 
     /// Lets background calls continue after the model's answer: the turn ends without them, and the
     /// end of each wakes the session. Otherwise a turn waits for them.
-    pub fn let_tasks_go_on(&mut self) {
+    pub fn allow_background_tasks(&mut self) {
         self.lets_tasks_go_on = true;
     }
 
     /// Returns a handle that waits for ends of tasks and for notifications of plugins while the
     /// session is idle.
-    pub fn wake(&self) -> WakeWaiter {
+    pub fn wake_waiter(&self) -> WakeWaiter {
         let tasks = Arc::clone(self.shared.tasks.board());
         WakeWaiter { inbox: self.shared.inbox.clone(), tasks }
     }
@@ -373,25 +373,25 @@ impl Session {
     /// Ends all tasks and waits until they have ended. Returns how many there were.
     pub async fn end_tasks(&self) -> usize {
         let board = self.shared.tasks.board();
-        let running = board.all_running();
+        let running = board.all_running_count();
         board.cancel_all();
-        board.all_ended().await;
+        board.wait_until_all_ended().await;
         running
     }
 
     /// Withdraws the forms that wait for the user. The session takes no more forms.
     pub async fn end_forms(&self) {
-        self.shared.forms.end().await;
+        self.shared.forms.withdraw_forms().await;
     }
 
-    /// Returns true if the last prompt has no complete answer, so that [`Session::turn_again`]
-    /// continues its turn.
+    /// Returns true if the last prompt has no complete answer, so that
+    /// [`Session::repeat_last_turn`] continues its turn.
     pub fn has_open_turn(&self) -> bool {
-        self.history.is_open() || self.history.ends_cut_short()
+        self.history.is_open() || self.history.ends_with_partial_answer()
     }
 
     /// Saves the record, and publishes it to readers during a turn.
-    pub(crate) fn tell_record(&mut self) {
+    pub(crate) fn publish_record(&mut self) {
         self.save_record();
         if self.shared.ports.saver.is_some() {
             self.shared.save_state();
@@ -404,7 +404,7 @@ impl Session {
 
     /// Forgets the oldest collected messages. A saved session keeps them, because the saver gets
     /// their marks first.
-    pub(crate) fn forget_old(&mut self) {
+    pub(crate) fn forget_old_messages(&mut self) {
         self.save_record();
         let before = self.history.entries().len();
         if self.forget_collected(COLLECTED_BYTES_MAX) {
@@ -456,23 +456,23 @@ impl Session {
     }
 
     /// Counts the calls that continue as tasks.
-    pub fn running_tasks(&self) -> usize {
-        self.shared.tasks.board().all_running()
+    pub fn running_task_count(&self) -> usize {
+        self.shared.tasks.board().all_running_count()
     }
 
     /// Returns the plugins' instructions about tools that they have set, which the model gets with
     /// the next message.
-    pub fn instructions_to_tell(&self) -> Vec<(PluginName, String)> {
+    pub fn pending_instructions(&self) -> Vec<(PluginName, String)> {
         self.shared.late_instructions.lock().clone().into_iter().collect()
     }
 
     /// Returns the request that would be sent next.
-    pub fn request(&self) -> CompletionRequest {
+    pub fn next_request(&self) -> CompletionRequest {
         let mut request = self.prefix.clone();
         if let Some(options) = &self.options_asked {
             request.options = options.clone();
         }
-        request.messages = self.history.messages_for(&self.model).collect();
+        request.messages = self.history.messages_for_model(&self.model).collect();
         request.messages.iter_mut().for_each(|message| {
             self.takes.replace_with_descriptions(message, self.left_out.omission_notes())
         });
@@ -486,50 +486,50 @@ impl Session {
     ///
     /// # Errors
     /// If a plugin refuses the prompt.
-    pub async fn additions_to(
+    pub async fn prompt_additions(
         &self,
         prompt: &str,
         cancel: &Cancel,
     ) -> Result<Vec<HookPromptAddition>> {
-        self.shared.hooks.additions_to(prompt, cancel).await
+        self.shared.hooks.prompt_additions(prompt, cancel).await
     }
 
     /// Runs a call that the user typed. It is the user's own act, so it causes no permission prompt
     /// and no entry in the history. Returns the whole output.
-    pub async fn call(
+    pub async fn run_user_call(
         &self,
         name: &ToolName,
         arguments: serde_json::Value,
         cancel: &Cancel,
     ) -> Result<Output> {
-        self.shared.call(name, arguments, CallInitiator::Person, cancel).await
+        self.shared.run_call(name, arguments, CallInitiator::Person, cancel).await
     }
 
     /// Offers the tool that looks at objects, once there are some.
-    pub(crate) fn offer_view(&mut self) {
-        let tools = self.shared.tools();
+    pub(crate) fn offer_view_tool(&mut self) {
+        let tools = self.shared.current_tools();
         // A model without tools may not accept any, including this one.
-        let lacks_view = tools.active().next().is_some() && !tools.has_view();
+        let lacks_view = tools.active_tools().next().is_some() && !tools.has_view_tool();
         drop(tools);
         if lacks_view && self.shared.objects.with_objects(|objects| !objects.is_empty(None)) {
-            self.shared.change_tools(Toolbox::add_view);
-            self.send_tools();
+            self.shared.change_tools(Toolbox::add_view_tool);
+            self.add_active_tools();
         }
     }
 
     /// Appends inactive tools to the tools in requests. Other tools are left alone.
-    pub fn activate(&mut self, names: &[ToolName]) {
+    pub fn activate_tools(&mut self, names: &[ToolName]) {
         if names.is_empty() {
             return;
         }
         for name in names {
-            self.shared.change_tools(|toolbox| toolbox.activate(name));
+            self.shared.change_tools(|toolbox| toolbox.activate_tool(name));
         }
-        self.send_tools();
+        self.add_active_tools();
     }
 }
 
-fn first_facts(
+fn initial_facts(
     model: &ModelId,
     context_limit: u64,
     history: &History,
@@ -539,7 +539,7 @@ fn first_facts(
         model: model.as_str().to_owned(),
         context_limit,
         turns: history.turn_count(),
-        gc: gc.facts(),
+        gc: gc.gc_facts(),
         ..ContextFacts::default()
     })
 }

@@ -82,13 +82,13 @@ impl SharedBudget {
     }
 
     /// Returns the error of every further request, if the budget is used up.
-    pub fn used_up(&self) -> Option<Error> {
-        self.excess(&self.lock().used, RequestEstimate::default())
+    pub fn exhausted_error(&self) -> Option<Error> {
+        self.excess_error(&self.lock().used, RequestEstimate::default())
     }
 
     /// Returns true if it limits the cost, so that each request needs a known price.
-    pub(crate) fn limits_cost(&self) -> bool {
-        self.0.caps.cost.is_some() || self.0.parent.as_ref().is_some_and(Self::limits_cost)
+    pub(crate) fn has_cost_limit(&self) -> bool {
+        self.0.caps.cost.is_some() || self.0.parent.as_ref().is_some_and(Self::has_cost_limit)
     }
 
     /// Returns the option that limits the cost.
@@ -100,10 +100,10 @@ impl SharedBudget {
     }
 
     /// Adds an answer's usage.
-    pub(crate) fn add(&self, usage: &Usage) {
-        self.lock().used.add(usage);
+    pub(crate) fn add_usage(&self, usage: &Usage) {
+        self.lock().used.add_usage(usage);
         if let Some(parent) = &self.0.parent {
-            parent.add(usage);
+            parent.add_usage(usage);
         }
     }
 
@@ -111,15 +111,15 @@ impl SharedBudget {
     ///
     /// # Errors
     /// `limit_reached` if the request does not fit even alone, `cancelled` if that comes first.
-    pub(crate) async fn reserve(
+    pub(crate) async fn reserve_request(
         &self,
         session: &SessionId,
         estimate: RequestEstimate,
         cancel: &Cancel,
     ) -> Result<BudgetReservation> {
-        let mut reserved = self.reserve_own(session, estimate, cancel).await?;
+        let mut reserved = self.reserve_own_request(session, estimate, cancel).await?;
         if let Some(parent) = &self.0.parent {
-            match Box::pin(parent.reserve(session, estimate, cancel)).await {
+            match Box::pin(parent.reserve_request(session, estimate, cancel)).await {
                 Ok(part) => reserved._parent = Some(Box::new(part)),
                 Err(error) => {
                     // The request is not sent.
@@ -131,7 +131,7 @@ impl SharedBudget {
         Ok(reserved)
     }
 
-    async fn reserve_own(
+    async fn reserve_own_request(
         &self,
         session: &SessionId,
         estimate: RequestEstimate,
@@ -144,12 +144,12 @@ impl SharedBudget {
             freed.as_mut().enable();
             {
                 let mut state = self.lock();
-                if let Some(error) = self.excess(&state.used, estimate) {
+                if let Some(error) = self.excess_error(&state.used, estimate) {
                     state.refused.insert(session.clone());
                     return Err(error);
                 }
-                let together = state.reserved.plus(estimate);
-                if self.excess(&state.used, together).is_none() {
+                let together = state.reserved.add_estimate(estimate);
+                if self.excess_error(&state.used, together).is_none() {
                     state.used.steps += 1;
                     state.reserved = together;
                     return Ok(BudgetReservation { budget: self.clone(), estimate, _parent: None });
@@ -164,7 +164,7 @@ impl SharedBudget {
     }
 
     /// Returns the error if a cap leaves no room for a request with this estimate.
-    fn excess(&self, used: &SessionUsage, estimate: RequestEstimate) -> Option<Error> {
+    fn excess_error(&self, used: &SessionUsage, estimate: RequestEstimate) -> Option<Error> {
         let BudgetInner { caps, name, options, .. } = &*self.0;
         let (text, option) = if let Some(cap) = caps.cost.map(Dollars::micros)
             && (used.cost_micro_usd.saturating_add(estimate.cost_micro_usd) > cap
@@ -198,7 +198,7 @@ impl SharedBudget {
 }
 
 impl RequestEstimate {
-    fn plus(self, other: Self) -> Self {
+    fn add_estimate(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
             cost_micro_usd: self.cost_micro_usd.saturating_add(other.cost_micro_usd),
@@ -223,32 +223,33 @@ mod tests {
 
     use super::*;
 
-    fn tokens(tokens: u64) -> RequestEstimate {
+    fn token_estimate(tokens: u64) -> RequestEstimate {
         RequestEstimate { tokens, cost_micro_usd: 0 }
     }
 
-    fn budget(caps: Caps) -> SharedBudget {
+    fn budget_with_caps(caps: Caps) -> SharedBudget {
         SharedBudget::new(("batch", "--batch-max-"), caps, SessionUsage::default(), None)
     }
 
     #[tokio::test]
     async fn a_request_waits_for_running_ones_and_takes_what_they_leave() {
-        let budget = budget(Caps { tokens: Some(100), ..Caps::default() });
+        let budget = budget_with_caps(Caps { tokens: Some(100), ..Caps::default() });
         let (session, cancel) = (SessionId::from("s"), Cancel::new());
-        let first = budget.reserve(&session, tokens(60), &cancel).await.unwrap();
-        let second = budget.reserve(&session, tokens(60), &cancel);
+        let first = budget.reserve_request(&session, token_estimate(60), &cancel).await.unwrap();
+        let second = budget.reserve_request(&session, token_estimate(60), &cancel);
         tokio::pin!(second);
         assert!(second.as_mut().now_or_never().is_none());
-        budget.add(&Usage { prompt_tokens: 30, output_tokens: 10, ..Usage::default() });
+        budget.add_usage(&Usage { prompt_tokens: 30, output_tokens: 10, ..Usage::default() });
         drop(first);
         let second = second.await.unwrap();
-        let error = budget.reserve(&session, tokens(61), &cancel).await.unwrap_err();
+        let error =
+            budget.reserve_request(&session, token_estimate(61), &cancel).await.unwrap_err();
         assert_eq!(
             error.message,
             "the batch has reached its cap `--batch-max-tokens`: 40 of 100 tokens are used, \
              the next request may use 61"
         );
-        assert!(budget.has_refused(&session) && budget.used_up().is_none());
+        assert!(budget.has_refused(&session) && budget.exhausted_error().is_none());
         assert!(!budget.has_refused(&SessionId::from("other")));
         drop(second);
         assert_eq!(budget.usage().steps, 2);
@@ -257,43 +258,44 @@ mod tests {
     #[tokio::test]
     async fn steps_and_cost_have_caps_too() {
         let (session, cancel) = (SessionId::from("s"), Cancel::new());
-        let steps = budget(Caps { steps: Some(1), ..Caps::default() });
-        drop(steps.reserve(&session, tokens(1), &cancel).await.unwrap());
-        let error = steps.reserve(&session, tokens(1), &cancel).await.unwrap_err();
+        let steps = budget_with_caps(Caps { steps: Some(1), ..Caps::default() });
+        drop(steps.reserve_request(&session, token_estimate(1), &cancel).await.unwrap());
+        let error = steps.reserve_request(&session, token_estimate(1), &cancel).await.unwrap_err();
         assert!(error.message.ends_with("it has made 1 of 1 requests"), "{error}");
-        assert_eq!(steps.used_up(), Some(error));
-        let cost = budget(Caps { cost: Dollars::new(0.5), ..Caps::default() });
+        assert_eq!(steps.exhausted_error(), Some(error));
+        let cost = budget_with_caps(Caps { cost: Dollars::new(0.5), ..Caps::default() });
         let estimate = RequestEstimate { tokens: 1, cost_micro_usd: 500_001 };
-        let error = cost.reserve(&session, estimate, &cancel).await.unwrap_err();
+        let error = cost.reserve_request(&session, estimate, &cancel).await.unwrap_err();
         assert!(error.message.contains("0 of 0.5 US dollars are used"), "{error}");
-        assert!(cost.limits_cost() && !steps.limits_cost());
+        assert!(cost.has_cost_limit() && !steps.has_cost_limit());
     }
 
     #[tokio::test]
     async fn a_part_of_a_budget_has_its_own_caps_and_counts_for_both() {
         let (session, cancel) = (SessionId::from("s"), Cancel::new());
-        let whole = budget(Caps { tokens: Some(100), steps: Some(2), ..Caps::default() });
+        let whole = budget_with_caps(Caps { tokens: Some(100), steps: Some(2), ..Caps::default() });
         let caps = Caps { tokens: Some(50), ..Caps::default() };
         let used = SessionUsage::default();
         let part = SharedBudget::new(("agent", "max_"), caps, used, Some(whole.clone()));
-        let error = part.reserve(&session, tokens(51), &cancel).await.unwrap_err();
+        let error = part.reserve_request(&session, token_estimate(51), &cancel).await.unwrap_err();
         assert!(error.message.starts_with("the agent has reached its cap `max_tokens`"), "{error}");
-        drop(part.reserve(&session, tokens(50), &cancel).await.unwrap());
-        part.add(&Usage { prompt_tokens: 20, ..Usage::default() });
+        drop(part.reserve_request(&session, token_estimate(50), &cancel).await.unwrap());
+        part.add_usage(&Usage { prompt_tokens: 20, ..Usage::default() });
         assert_eq!((part.usage().tokens, whole.usage().tokens), (20, 20));
-        drop(whole.reserve(&session, tokens(80), &cancel).await.unwrap());
-        let error = part.reserve(&session, tokens(1), &cancel).await.unwrap_err();
+        drop(whole.reserve_request(&session, token_estimate(80), &cancel).await.unwrap());
+        let error = part.reserve_request(&session, token_estimate(1), &cancel).await.unwrap_err();
         assert!(error.message.contains("`--batch-max-steps`"), "{error}");
         assert_eq!(part.usage().steps, 1, "a request that the whole refuses is not sent");
     }
 
     #[tokio::test]
     async fn waiting_for_room_ends_with_a_cancellation() {
-        let budget = budget(Caps { tokens: Some(10), ..Caps::default() });
+        let budget = budget_with_caps(Caps { tokens: Some(10), ..Caps::default() });
         let (session, cancel) = (SessionId::from("s"), Cancel::new());
-        let _running = budget.reserve(&session, tokens(10), &cancel).await.unwrap();
+        let _running = budget.reserve_request(&session, token_estimate(10), &cancel).await.unwrap();
         cancel.cancel();
-        let error = budget.reserve(&session, tokens(10), &cancel).await.unwrap_err();
+        let error =
+            budget.reserve_request(&session, token_estimate(10), &cancel).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Cancelled);
     }
 }

@@ -30,22 +30,22 @@ impl Session {
     /// Takes the tools that changed since the last turn, and tells the user. Each turn begins with
     /// this. Callers that let a user act between turns may call it too.
     pub async fn renew_tools(&mut self, cancel: &Cancel) {
-        self.take_tools(RenewalMoment::Turn, cancel).await;
+        self.take_changed_tools(RenewalMoment::Turn, cancel).await;
     }
 
     /// Takes tools that are new since the last step.
-    pub(crate) async fn join_tools(&mut self, cancel: &Cancel) {
-        self.take_tools(RenewalMoment::Step, cancel).await;
+    pub(crate) async fn take_new_tools(&mut self, cancel: &Cancel) {
+        self.take_changed_tools(RenewalMoment::Step, cancel).await;
     }
 
-    async fn take_tools(&mut self, moment: RenewalMoment, cancel: &Cancel) {
-        let changes = self.shared.take_tools(moment, cancel).await;
+    async fn take_changed_tools(&mut self, moment: RenewalMoment, cancel: &Cancel) {
+        let changes = self.shared.take_changed_tools(moment, cancel).await;
         // A plugin's call may have taken tools as well, which are in no request yet.
-        self.send_tools();
+        self.add_active_tools();
         // Tools that arrive before the first request are not a change that a user would look for.
         let has_begun = self.history.entries().len() > 1;
-        if changes.are_more_than_new() || (has_begun && !changes.added.is_empty()) {
-            self.shared.emitter.notice(changes.to_string());
+        if changes.has_more_than_new_tools() || (has_begun && !changes.added.is_empty()) {
+            self.shared.emitter.emit_notice(changes.to_string());
         }
     }
 
@@ -53,58 +53,58 @@ impl Session {
     /// the user which tools it waits for.
     pub async fn await_tools(&mut self, wanted: &WantedTools, cancel: &Cancel) {
         self.shared.await_tools(wanted, cancel).await;
-        self.join_tools(cancel).await;
+        self.take_new_tools(cancel).await;
     }
 
     /// Waits for tools that these calls need and that plugins have not set yet.
-    pub(crate) async fn await_tools_of(&mut self, calls: &[ToolCall], cancel: &Cancel) {
-        if let Some(wanted) = self.shared.wanted_by(calls) {
+    pub(crate) async fn await_called_tools(&mut self, calls: &[ToolCall], cancel: &Cancel) {
+        if let Some(wanted) = self.shared.missing_tools(calls) {
             self.await_tools(&wanted, cancel).await;
         }
     }
 }
 
 impl SessionShared {
-    async fn take_tools(&self, moment: RenewalMoment, cancel: &Cancel) -> ToolChanges {
+    async fn take_changed_tools(&self, moment: RenewalMoment, cancel: &Cancel) -> ToolChanges {
         let ToolRenewal { tools, notices } = tokio::select! {
             biased;
             () = cancel.cancelled() => return ToolChanges::default(),
-            renewal = self.ports.tools.renew(moment) => renewal,
+            renewal = self.ports.tools.renew_tools(moment) => renewal,
         };
         for notice in notices {
-            self.emitter.notice(notice);
+            self.emitter.emit_notice(notice);
         }
-        let renew = |tools| self.change_tools(|toolbox| toolbox.renew(tools));
+        let renew = |tools| self.change_tools(|toolbox| toolbox.replace_tools(tools));
         tools.map(renew).unwrap_or_default()
     }
 
     /// Waits for tools, and remembers why the missing ones did not arrive.
     async fn await_tools(&self, wanted: &WantedTools, cancel: &Cancel) {
-        let tell = |line: String| self.emitter.notice(line);
+        let tell = |line: String| self.emitter.emit_notice(line);
         let failed = tokio::select! {
             biased;
             () = cancel.cancelled() => return,
             failed = self.ports.tools.await_tools(wanted, &tell) => failed,
         };
-        if self.tools().missing_sources() != failed {
+        if self.current_tools().missing_sources() != failed {
             self.change_tools(|toolbox| toolbox.missing = failed);
         }
     }
 
     /// Waits for a tool that a plugin or a user calls and that no plugin has set yet.
     pub(crate) async fn await_tool(&self, call: &ToolCall, cancel: &Cancel) {
-        if let Some(wanted) = self.wanted_by(std::slice::from_ref(call)) {
+        if let Some(wanted) = self.missing_tools(std::slice::from_ref(call)) {
             self.await_tools(&wanted, cancel).await;
-            self.take_tools(RenewalMoment::Step, cancel).await;
+            self.take_changed_tools(RenewalMoment::Step, cancel).await;
         }
     }
 
     /// Returns the tools that calls need and that do not exist yet.
-    fn wanted_by(&self, calls: &[ToolCall]) -> Option<WantedTools> {
+    fn missing_tools(&self, calls: &[ToolCall]) -> Option<WantedTools> {
         if calls.iter().any(|call| call.name.as_str() == LIST_TOOLS) {
             return Some(WantedTools::all());
         }
-        let toolbox = self.tools();
+        let toolbox = self.current_tools();
         let named = calls.iter().flat_map(|call| match call.name.as_str() {
             GET_TOOL_SCHEMAS => introspection::requested_tool_names(call),
             _ => vec![call.name.clone()],
@@ -117,11 +117,11 @@ impl SessionShared {
 
 impl Toolbox {
     /// Replaces the tools.
-    pub(crate) fn renew(&mut self, tools: Vec<KnownTool>) -> ToolChanges {
-        let before: Vec<ToolSpec> = self.active().cloned().collect();
+    pub(crate) fn replace_tools(&mut self, tools: Vec<KnownTool>) -> ToolChanges {
+        let before: Vec<ToolSpec> = self.active_tools().cloned().collect();
         let mut tools: Vec<Arc<KnownTool>> = tools.into_iter().map(Arc::new).collect();
         let own: Vec<Arc<KnownTool>> =
-            self.tools.iter().filter(|tool| introspection::is_own(tool)).cloned().collect();
+            self.tools.iter().filter(|tool| introspection::is_host_tool(tool)).cloned().collect();
         let finds_tools = own.iter().any(|tool| tool.spec.name.as_str() == LIST_TOOLS);
         tools.extend(own);
         if !finds_tools && tools.iter().any(|tool| tool.state == ToolState::Inactive) {
@@ -145,19 +145,19 @@ impl Toolbox {
             }
         }
         self.active = active;
-        self.withhold_again(&before);
-        ToolChanges::from_specs(&before, self.active())
+        self.withhold_conditional_tools(&before);
+        ToolChanges::from_specs(&before, self.active_tools())
     }
 }
 
 impl Toolbox {
     /// Withholds tools that have a condition again. Offered tools stay offered until their
     /// condition is checked again.
-    fn withhold_again(&mut self, before: &[ToolSpec]) {
+    fn withhold_conditional_tools(&mut self, before: &[ToolSpec]) {
         let withheld = std::mem::take(&mut self.withheld);
         for (name, Offer { reason, .. }) in self.conditional_tools() {
             if before.iter().all(|spec| spec.name != name) {
-                self.withhold(&name, reason);
+                self.withhold_tool(&name, reason);
             }
         }
         for (name, was) in withheld {
@@ -165,14 +165,14 @@ impl Toolbox {
                 Some(withheld) => withheld.wanted |= was.wanted,
                 // It no longer has a condition. If it was activated, it is in requests as if it
                 // never had one.
-                None => drop(was.wanted && self.activate(&name)),
+                None => drop(was.wanted && self.activate_tool(&name)),
             }
         }
     }
 }
 
 impl ToolChanges {
-    fn are_more_than_new(&self) -> bool {
+    fn has_more_than_new_tools(&self) -> bool {
         !self.changed.is_empty() || !self.removed.is_empty()
     }
 

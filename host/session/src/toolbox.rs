@@ -70,7 +70,7 @@ impl Toolbox {
         let mut toolbox =
             Self { tools, active, checks, withheld, gone: BTreeSet::new(), missing: Vec::new() };
         for (name, Offer { reason, .. }) in toolbox.conditional_tools() {
-            toolbox.withhold(&name, reason);
+            toolbox.withhold_tool(&name, reason);
         }
         toolbox
     }
@@ -81,7 +81,7 @@ impl Toolbox {
     }
 
     /// Lists the tools that run automatically on a condition.
-    pub(crate) fn self_running(&self) -> Vec<(ToolName, Condition)> {
+    pub(crate) fn automatic_tools(&self) -> Vec<(ToolName, Condition)> {
         self.tools_declaring(|spec| spec.run_if.clone())
     }
 
@@ -92,12 +92,12 @@ impl Toolbox {
     }
 
     /// Takes a tool out of requests until it is offered. Returns true if that changed them.
-    pub(crate) fn withhold(&mut self, name: &ToolName, reason: String) -> bool {
+    pub(crate) fn withhold_tool(&mut self, name: &ToolName, reason: String) -> bool {
         if let Some(withheld) = self.withheld.get_mut(name) {
             withheld.reason = reason;
             return false;
         }
-        let place = self.index(name);
+        let place = self.tool_index(name);
         let before = self.active.len();
         self.active.retain(|index| Some(*index) != place);
         let wanted = self.active.len() < before;
@@ -107,31 +107,31 @@ impl Toolbox {
 
     /// Adds a tool that was withheld to the end of the tools in requests, if it belongs there.
     /// Returns true if that changed them.
-    pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
+    pub(crate) fn offer_tool(&mut self, name: &ToolName) -> bool {
         let Some(WithheldTool { wanted: true, .. }) = self.withheld.remove(name) else {
             return false;
         };
-        let place = self.index(name).filter(|index| !self.active.contains(index));
+        let place = self.tool_index(name).filter(|index| !self.active.contains(index));
         self.active.extend(place);
         place.is_some()
     }
 
     /// Returns true if a tool is in requests, or would be if it were offered.
-    pub(crate) fn is_wanted(&self, name: &ToolName) -> bool {
+    pub(crate) fn is_requested_tool(&self, name: &ToolName) -> bool {
         match self.withheld.get(name) {
             Some(withheld) => withheld.wanted,
-            None => self.index(name).is_some_and(|index| self.active.contains(&index)),
+            None => self.tool_index(name).is_some_and(|index| self.active.contains(&index)),
         }
     }
 
     /// Returns why a tool is not offered.
-    pub(crate) fn reason_against(&self, name: &ToolName) -> Option<&str> {
+    pub(crate) fn withheld_reason(&self, name: &ToolName) -> Option<&str> {
         self.withheld.get(name).map(|withheld| withheld.reason.as_str())
     }
 
     /// Returns the error for a model that calls a tool that it is not offered.
     pub(crate) fn withheld_error(&self, name: &ToolName) -> Option<Error> {
-        let reason = self.reason_against(name)?;
+        let reason = self.withheld_reason(name)?;
         let text = format!("the tool `{name}` is not available: {reason}");
         Some(
             Error::new(ErrorKind::Unavailable, text)
@@ -145,24 +145,24 @@ impl Toolbox {
     }
 
     /// Lists the tools in requests, in their order.
-    pub fn active(&self) -> impl Iterator<Item = &ToolSpec> {
+    pub fn active_tools(&self) -> impl Iterator<Item = &ToolSpec> {
         self.active.iter().map(|&index| &self.tools[index].spec)
     }
 
     /// Returns false if a plugin has tools and all of them are disabled, because the model does not
     /// have to know how to use them.
-    pub(crate) fn may_use(&self, plugin: &PluginName) -> bool {
+    pub(crate) fn can_use_plugin(&self, plugin: &PluginName) -> bool {
         let mut of_plugin = self.tools.iter().filter(|tool| tool.plugin == *plugin).peekable();
         of_plugin.peek().is_none()
             || of_plugin.any(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
     }
 
     /// Lists the tools that may be called, for plugins.
-    pub(crate) fn facts(&self) -> Vec<ToolFacts> {
+    pub(crate) fn tool_facts(&self) -> Vec<ToolFacts> {
         let may_be_called = |(index, tool): (usize, &Arc<KnownTool>)| {
             let is_disabled = matches!(tool.state, ToolState::Disabled { .. });
             let is_withheld = self.withheld.contains_key(&tool.spec.name);
-            if is_disabled || is_withheld || introspection::is_own(tool) {
+            if is_disabled || is_withheld || introspection::is_host_tool(tool) {
                 return None;
             }
             let mut facts = ToolFacts::default();
@@ -177,8 +177,8 @@ impl Toolbox {
     }
 
     /// Finds a tool that may be called. The model can act on the error.
-    pub fn find(&self, name: &ToolName) -> Result<CallableTool<'_>> {
-        let Some(index) = self.index(name) else { return Err(self.unknown_tool_error(name)) };
+    pub fn find_tool(&self, name: &ToolName) -> Result<CallableTool<'_>> {
+        let Some(index) = self.tool_index(name) else { return Err(self.unknown_tool_error(name)) };
         let tool = &self.tools[index];
         match &tool.state {
             ToolState::Active | ToolState::Inactive => {
@@ -193,8 +193,8 @@ impl Toolbox {
     }
 
     /// Checks arguments against a tool's schema.
-    pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
-        self.checks.check(&accepted_spec(tool), arguments)
+    pub fn check_arguments(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
+        self.checks.check_tool_arguments(&accepted_spec(tool), arguments)
     }
 
     /// Fits a call's arguments to a tool's schema, as far as their meaning is clear.
@@ -204,23 +204,23 @@ impl Toolbox {
     }
 
     /// Returns true if there is the tool that looks at objects, or a plugin's tool with its name.
-    pub(crate) fn has_view(&self) -> bool {
+    pub(crate) fn has_view_tool(&self) -> bool {
         self.tools.iter().any(|tool| tool.spec.name.as_str() == objects::VIEW_ENVIRONMENT)
     }
 
     /// Adds the tool that looks at objects to the end.
-    pub(crate) fn add_view(&mut self) {
-        self.tools.push(Arc::new(objects::view_tool()));
+    pub(crate) fn add_view_tool(&mut self) {
+        self.tools.push(Arc::new(objects::view_environment_tool()));
         self.active.push(self.tools.len() - 1);
     }
 
     /// Adds a tool to the end of those in requests. Returns true if that changed them.
-    pub fn activate(&mut self, name: &ToolName) -> bool {
+    pub fn activate_tool(&mut self, name: &ToolName) -> bool {
         if let Some(withheld) = self.withheld.get_mut(name) {
             withheld.wanted = true;
             return false;
         }
-        match self.index(name) {
+        match self.tool_index(name) {
             Some(index)
                 if self.tools[index].state == ToolState::Inactive
                     && !self.active.contains(&index) =>
@@ -232,7 +232,7 @@ impl Toolbox {
         }
     }
 
-    fn index(&self, name: &ToolName) -> Option<usize> {
+    fn tool_index(&self, name: &ToolName) -> Option<usize> {
         self.tools.iter().position(|tool| tool.spec.name == *name)
     }
 
@@ -255,7 +255,8 @@ impl Toolbox {
         } else if self.active.is_empty() {
             "this session has no tools: answer without one".to_owned()
         } else {
-            let names: Vec<String> = self.active().map(|spec| format!("`{}`", spec.name)).collect();
+            let names: Vec<String> =
+                self.active_tools().map(|spec| format!("`{}`", spec.name)).collect();
             let others = self.tools.iter().filter(|tool| introspection::may_be_offered(tool));
             let others = others.count().saturating_sub(names.len());
             match others {
@@ -309,7 +310,8 @@ impl Toolbox {
 /// Returns the spec against which arguments are checked. The host's own tools accept more than
 /// their specs say.
 fn accepted_spec(tool: &KnownTool) -> Cow<'_, ToolSpec> {
-    let own =
-        introspection::is_own(tool).then(|| introspection::accepted_spec(&tool.spec)).flatten();
+    let own = introspection::is_host_tool(tool)
+        .then(|| introspection::accepted_spec(&tool.spec))
+        .flatten();
     own.map_or(Cow::Borrowed(&tool.spec), Cow::Owned)
 }

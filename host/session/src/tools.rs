@@ -28,7 +28,7 @@ pub trait ToolSet: Send + Sync {
 
     /// Lists the tools again if they changed. Called before each turn, each command and each step.
     /// The session may drop the future. The next call then returns the same changes.
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
+    fn renew_tools(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         let _ = moment;
         Box::pin(std::future::ready(ToolRenewal::default()))
     }
@@ -49,15 +49,15 @@ pub trait ToolSet: Send + Sync {
     /// cancel and at its deadline the session sets the scope's flag and drops the future without
     /// waiting. The future may outlive the turn, because a call that takes long continues as a
     /// task.
-    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
+    fn run_call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
 
     /// Returns true if the session's execution environment has this part. Called before requests.
     /// It opens nothing.
-    fn environment_has(&self, part: EnvironmentPart) -> bool;
+    fn has_environment_part(&self, part: EnvironmentPart) -> bool;
 
     /// Asks a tool's plugin whether a condition holds that its spec leaves to the plugin. Called
     /// before requests, which wait for it. The session may drop the future.
-    fn condition(
+    fn check_condition(
         &self,
         request: ConditionRequest,
         scope: CallScope,
@@ -65,7 +65,7 @@ pub trait ToolSet: Send + Sync {
 
     /// Asks a tool's plugin what a call would change, if the spec says `previews`. Called before a
     /// permission prompt, which waits for it. The session may drop the future.
-    fn preview(
+    fn preview_call(
         &self,
         request: PreviewRequest,
         scope: CallScope,
@@ -150,7 +150,7 @@ impl KnownTool {
     /// Creates a tool that is in requests.
     pub fn new(mut spec: ToolSpec, plugin: PluginName, shipped: bool) -> Self {
         let as_written = spec.parameters.clone();
-        let declared = touches::strip_keyword(&mut spec.parameters).then_some(as_written);
+        let declared = touches::strip_use_keyword(&mut spec.parameters).then_some(as_written);
         Self { spec, declared, plugin, shipped, state: ToolState::Active }
     }
 
@@ -241,15 +241,15 @@ impl OutputSink {
     /// Takes a plugin's delta during a call. Returns false once the call is over. Parts of a
     /// model's answer (text, thoughts) count as output here. A tool call is not a valid delta of a
     /// tool.
-    pub fn delta(&self, delta: Delta) -> bool {
+    pub fn emit_delta(&self, delta: Delta) -> bool {
         match delta {
             Delta::Output { text, .. } | Delta::Text { text, .. } | Delta::Thought { text, .. } => {
                 self.write(text)
             }
-            Delta::Notice { text, .. } => self.notice(text),
-            Delta::Progress { label, done, total, .. } => self.progress(label, done, total),
-            Delta::FileChanged(change) => self.file_changed(change),
-            Delta::PlanChanged(plan) => self.plan_changed(plan),
+            Delta::Notice { text, .. } => self.emit_notice(text),
+            Delta::Progress { label, done, total, .. } => self.emit_progress(label, done, total),
+            Delta::FileChanged(change) => self.emit_file_change(change),
+            Delta::PlanChanged(plan) => self.emit_plan_change(plan),
             Delta::ToolCall(_) | Delta::Alive | Delta::Unknown => self.is_open(),
         }
     }
@@ -265,26 +265,26 @@ impl OutputSink {
     }
 
     /// Reports a changed file. Returns false once the call is over.
-    pub fn file_changed(&self, change: FileChange) -> bool {
+    pub fn emit_file_change(&self, change: FileChange) -> bool {
         let OutputSinkInner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::FileChanged { call_id, source, change })
     }
 
     /// Reports the model's work plan. Returns false once the call is over.
-    pub fn plan_changed(&self, plan: WorkPlan) -> bool {
+    pub fn emit_plan_change(&self, plan: WorkPlan) -> bool {
         let OutputSinkInner { call, source, .. } = &*self.0;
         let (call_id, source) = (call.clone(), source.clone());
         self.emit(Event::PlanChanged { call_id, source, plan })
     }
 
     /// Shows a one-line notice. Returns false once the call is over.
-    pub fn notice(&self, text: impl Into<String>) -> bool {
+    pub fn emit_notice(&self, text: impl Into<String>) -> bool {
         self.emit(Event::Notice { source: self.0.source.clone(), text: text.into() })
     }
 
     /// Reports the progress of a long step. Returns false once the call is over.
-    pub fn progress(&self, label: impl Into<String>, done: u64, total: u64) -> bool {
+    pub fn emit_progress(&self, label: impl Into<String>, done: u64, total: u64) -> bool {
         let (source, label) = (self.0.source.clone(), label.into());
         self.emit(Event::Progress { source, label, done, total })
     }

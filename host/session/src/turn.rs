@@ -83,52 +83,55 @@ impl Session {
     /// Runs one turn: the prompt, then steps until the model is done, a limit is reached, the turn
     /// fails or it is cancelled. Dropping the future is safe too. The next turn then closes what
     /// was left open.
-    pub async fn turn(&mut self, prompt: impl Into<UserPrompt>, cancel: &Cancel) -> TurnReport {
+    pub async fn run_turn(&mut self, prompt: impl Into<UserPrompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
         // Later messages of the user come after the prompt.
         let said_before = self.shared.inbox.waiting_count();
         let text = prompt.text.clone();
         if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
-            self.wait_for_sight(cancel).await;
+            self.wait_for_accepted_media(cancel).await;
         }
         let is_continued = self.history.turn_count() > 0;
-        let added = self.shared.hooks.before_turn(&text, is_continued, cancel).await;
+        let added = self.shared.hooks.ask_before_turn(&text, is_continued, cancel).await;
         let (taken, additions) = match added {
-            Ok(additions) => (self.take_prompt(prompt, &additions, said_before), additions),
+            Ok(additions) => (self.append_prompt(prompt, &additions, said_before), additions),
             Err(refused) => (Err(refused), Vec::new()),
         };
         let begun = TurnStart { prompt: text, additions, ..TurnStart::default() };
-        self.run_turn(begun, taken, cancel).await
+        self.run_started_turn(begun, taken, cancel).await
     }
 
     /// Sends the last request again: a prompt that was kept unsent, tool results without an answer,
     /// or the request of the last answer, complete or not. Later requests omit that answer, and the
     /// record keeps it. Fails before the first message.
-    pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
-        let taken = self.take_again();
+    pub async fn repeat_last_turn(&mut self, cancel: &Cancel) -> TurnReport {
+        let taken = self.reopen_last_turn();
         let prompt = self.history.last_prompt().unwrap_or_default();
         let begun = TurnStart { prompt, ..TurnStart::default() };
-        self.run_turn(begun, taken, cancel).await
+        self.run_started_turn(begun, taken, cancel).await
     }
 
     /// Runs a turn triggered by background events instead of a user message: ends of tasks and
     /// notifications of plugins. Fails if there were none.
-    pub async fn turn_woken(&mut self, cancel: &Cancel) -> TurnReport {
-        let woken_by =
-            [self.shared.tasks.board().outcomes_of(), self.shared.inbox.notified_by()].concat();
-        let taken = self.take_woken();
-        self.run_turn(TurnStart { woken_by, ..TurnStart::default() }, taken, cancel).await
+    pub async fn run_woken_turn(&mut self, cancel: &Cancel) -> TurnReport {
+        let woken_by = [
+            self.shared.tasks.board().tasks_with_outcomes(),
+            self.shared.inbox.notifying_plugins(),
+        ]
+        .concat();
+        let taken = self.begin_woken_turn();
+        self.run_started_turn(TurnStart { woken_by, ..TurnStart::default() }, taken, cancel).await
     }
 
     /// Forgets the user's permissions for the turn. A turn of a session that shares its opener's
     /// rules is a part of its opener's turn.
-    fn end_answers_of_turn(&self) {
+    fn forget_turn_answers(&self) {
         if !self.shared.agent.lock().as_ref().is_some_and(|agent| agent.shares_rules) {
-            self.shared.rules.change(jaato_policy::Rules::end_turn);
+            self.shared.rules.change_rules(jaato_policy::Rules::forget_turn_answers);
         }
     }
 
-    async fn run_turn(
+    async fn run_started_turn(
         &mut self,
         begun: TurnStart,
         taken: Result<()>,
@@ -144,18 +147,18 @@ impl Session {
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
         self.shared.beside.begin_turn();
-        self.end_answers_of_turn();
+        self.forget_turn_answers();
         let mut progress = TurnProgress::default();
         let end = match taken {
-            Ok(()) => self.steps(&mut progress, cancel).await,
+            Ok(()) => self.run_steps(&mut progress, cancel).await,
             Err(error) => Err(error),
         };
-        let end = end.unwrap_or_else(TurnEnd::from_error).or_limit(cancel);
+        let end = end.unwrap_or_else(TurnEnd::from_error).with_cancel_limit(cancel);
         let TurnEnd { outcome, text, error } = end;
-        self.end_answers_of_turn();
+        self.forget_turn_answers();
         self.make_room_after_turn(cancel).await;
-        self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
-        self.tell_record();
+        self.shared.facts.update_facts(|facts| facts.turns = self.history.turn_count());
+        self.publish_record();
         self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
@@ -180,7 +183,7 @@ impl Session {
 
     /// Begins a turn with a prompt. The first `said_before` messages of the inbox go before it, the
     /// others after it.
-    fn take_prompt(
+    fn append_prompt(
         &mut self,
         prompt: UserPrompt,
         additions: &[HookPromptAddition],
@@ -190,26 +193,26 @@ impl Session {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what to do"));
         }
-        self.close_open_turn().map_err(host_bug)?;
+        self.close_open_turn().map_err(host_bug_error)?;
         // Outcomes from a prompt that was never sent go with this one.
-        let unsent = self.history.unsent_values().filter(|part| !is_addition(part));
+        let unsent = self.history.unsent_host_data().filter(|part| !is_addition(part));
         let mut parts: Vec<Part> = unsent.cloned().collect();
         let mut messages = self.shared.inbox.take_messages();
         let said_after = messages.split_off(said_before.min(messages.len()));
-        parts.extend(self.messages_and_news(messages));
-        parts.extend(additions.iter().map(HookPromptAddition::part));
-        self.tell_what_is_not_looked_at(&prompt.files);
-        self.try_again(&prompt.files);
+        parts.extend(self.combine_messages_and_news(messages));
+        parts.extend(additions.iter().map(HookPromptAddition::to_part));
+        self.report_unviewable_files(&prompt.files);
+        self.retry_files(&prompt.files);
         parts.extend(prompt.into_parts());
         parts.extend(self.announce_messages(said_after));
-        self.history.append_prompt(parts).map_err(host_bug)
+        self.history.append_prompt(parts).map_err(host_bug_error)
     }
 
-    fn take_again(&mut self) -> Result<()> {
+    fn reopen_last_turn(&mut self) -> Result<()> {
         self.paused.clear();
-        self.answer_open_calls().map_err(host_bug)?;
+        self.answer_open_calls().map_err(host_bug_error)?;
         if !self.history.is_open() {
-            self.history.take_back_answer().map_err(host_bug)?;
+            self.history.stop_sending_answer().map_err(host_bug_error)?;
         }
         if !self.history.is_open() {
             let text = "there is no request to send again";
@@ -219,34 +222,34 @@ impl Session {
         Ok(())
     }
 
-    fn take_woken(&mut self) -> Result<()> {
-        self.close_open_turn().map_err(host_bug)?;
-        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+    fn begin_woken_turn(&mut self) -> Result<()> {
+        self.close_open_turn().map_err(host_bug_error)?;
+        let mut parts: Vec<Part> = self.history.unsent_host_data().cloned().collect();
         parts.extend(self.take_news());
         if parts.is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "no event woke the session"));
         }
-        self.history.append_prompt(parts).map_err(host_bug)
+        self.history.append_prompt(parts).map_err(host_bug_error)
     }
 
     /// Lists the files that the model gets only as words, so that its answer does not surprise the
     /// user.
-    fn tell_what_is_not_looked_at(&self, files: &[Part]) {
+    fn report_unviewable_files(&self, files: &[Part]) {
         for file in files {
             let Part::Data(file) = file else { continue };
-            if self.takes.accepts(&file.mime_type) {
+            if self.takes.accepts_media(&file.mime_type) {
                 continue;
             }
             let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
             let model = &self.model;
-            self.shared
-                .emitter
-                .notice(format!("`{model}` cannot look at {name} ({kind}): it gets only a note"));
+            self.shared.emitter.emit_notice(format!(
+                "`{model}` cannot look at {name} ({kind}): it gets only a note"
+            ));
         }
     }
 
-    async fn steps(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<TurnEnd> {
-        self.shared.facts.update(|facts| facts.turns = self.history.turn_count());
+    async fn run_steps(&mut self, progress: &mut TurnProgress, cancel: &Cancel) -> Result<TurnEnd> {
+        self.shared.facts.update_facts(|facts| facts.turns = self.history.turn_count());
         while progress.steps < self.shared.limits.steps_max {
             progress.steps += 1;
             if let StepFlow::Break(end) = self.run_step(progress, cancel).await? {
@@ -264,13 +267,13 @@ impl Session {
             return Ok(StepFlow::Break(end));
         }
         if step > 1 {
-            self.join_tools(cancel).await;
+            self.take_new_tools(cancel).await;
         }
-        let without_user = self.before_request(cancel).await.map_err(host_bug)?;
-        self.tell_record();
+        let without_user = self.update_conditional_tools(cancel).await.map_err(host_bug_error)?;
+        self.publish_record();
         self.wait_until_written().await;
         progress.without_user = progress.without_user.take().or(without_user);
-        if let Some(refused) = self.ask_before_request(cancel).await.map_err(host_bug)? {
+        if let Some(refused) = self.ask_before_request(cancel).await.map_err(host_bug_error)? {
             progress.steps -= 1;
             self.shared.spent.lock().steps -= 1;
             return Ok(StepFlow::Break(self.end_failed(None, refused)?));
@@ -284,7 +287,7 @@ impl Session {
         };
         self.shared.emitter.emit(Event::StepStarted { step });
         let mut came = self.exchange_with_room(step, cancel).await;
-        while self.fall_back(&came) {
+        while self.switch_to_fallback(&came) {
             drop(reserved.take());
             match self.admit_fallback(cancel).await? {
                 ControlFlow::Continue(again) => reserved = again,
@@ -296,19 +299,19 @@ impl Session {
             }
             came = self.exchange_with_room(step, cancel).await;
         }
-        completion::name_maker(&self.model, came.parts_mut());
+        completion::record_maker(&self.model, came.parts_mut());
         let finish_reason = match &came {
             RequestOutcome::Complete(completion) => {
-                self.account(completion.usage, &completion.parts, progress);
+                self.account_usage(completion.usage, &completion.parts, progress);
                 completion.finish_reason
             }
             // The server bills the partial answer, but does not report its tokens.
             RequestOutcome::Failed { partial, .. } => {
-                self.account_guess(partial.as_deref().unwrap_or_default());
+                self.account_estimate(partial.as_deref().unwrap_or_default());
                 FinishReason::Error
             }
             RequestOutcome::Cancelled { partial } => {
-                self.account_guess(partial);
+                self.account_estimate(partial);
                 FinishReason::Cancelled
             }
         };
@@ -337,40 +340,40 @@ impl Session {
         let taken: HashSet<_> =
             self.paused.iter().filter_map(Part::as_tool_call).map(|call| call.id.clone()).collect();
         let ids = &*self.shared.ports.ids;
-        let parts = completion::clean_parts(answer.parts, taken, &self.history, ids);
+        let parts = completion::sanitize_parts(answer.parts, taken, &self.history, ids);
         let parts = [std::mem::take(&mut self.paused), parts].concat();
         if finish_reason == FinishReason::Paused {
             self.paused = parts;
             return Ok(StepFlow::Continue(()));
         }
-        if let Some(why) = AnswerWithholding::from_finish_reason(finish_reason) {
-            return self.end_withheld(completion::without_calls(parts), why).map(StepFlow::Break);
+        if let Some(why) = WithheldAnswerReason::from_finish_reason(finish_reason) {
+            return self.end_withheld(completion::remove_calls(parts), why).map(StepFlow::Break);
         }
-        let is_cut = is_cut(finish_reason);
+        let is_cut = is_truncated(finish_reason);
         if !completion::has_answer(&parts) {
             if is_cut {
                 // The same request would reach the same limit, because all of the output was
                 // thoughts.
-                let text = self.append_cut_short(parts, mark_of_cut(finish_reason))?;
-                return Ok(StepFlow::Break(TurnEnd::cut(text, finish_reason)));
+                let text = self.append_broken_answer(parts, truncation_mark(finish_reason))?;
+                return Ok(StepFlow::Break(TurnEnd::from_cut_answer(text, finish_reason)));
             }
             return self.repeat_after_empty_answer(parts, progress);
         }
-        self.shared.objects.note_answer(&parts);
+        self.shared.objects.count_mentions(&parts);
         let (text, calls) = text_and_calls(&parts);
-        self.history.append_answer_of(&self.model, parts, None).map_err(host_bug)?;
+        self.history.append_model_answer(&self.model, parts, None).map_err(host_bug_error)?;
         if is_cut && !calls.is_empty() {
             return self.end_with_cut_calls(&calls, finish_reason).map(StepFlow::Break);
         }
         if calls.is_empty() {
-            return self.after_answer(text, finish_reason, progress, cancel).await;
+            return self.finish_answer(text, finish_reason, progress, cancel).await;
         }
         self.run_calls(&calls, progress, cancel).await
     }
 
     /// Ends the turn after a final answer, unless tasks run or the user has said more. Then the
     /// turn continues with their outcomes and the user's messages.
-    async fn after_answer(
+    async fn finish_answer(
         &mut self,
         text: String,
         finish_reason: FinishReason,
@@ -378,14 +381,17 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<StepFlow> {
         if self.lets_tasks_go_on {
-            self.shared.tasks.board().let_go();
+            self.shared.tasks.board().release_turn_tasks();
         }
         let is_over = self.shared.tasks.board().running_count() == 0 && !self.has_news();
-        if is_over && !is_cut(finish_reason) && self.continues(&text, progress, cancel).await? {
+        if is_over
+            && !is_truncated(finish_reason)
+            && self.ask_to_continue(&text, progress, cancel).await?
+        {
             return Ok(StepFlow::Continue(()));
         }
-        if is_over || is_cut(finish_reason) {
-            return Ok(StepFlow::Break(TurnEnd::answered(text, finish_reason, progress)));
+        if is_over || is_truncated(finish_reason) {
+            return Ok(StepFlow::Break(TurnEnd::from_answer(text, finish_reason, progress)));
         }
         if progress.steps >= self.shared.limits.steps_max {
             // No request is left to tell the model. The next prompt does.
@@ -394,7 +400,7 @@ impl Session {
         }
         self.wait_for_tasks(cancel).await;
         let news = self.take_news();
-        self.history.append_prompt(news).map_err(host_bug)?;
+        self.history.append_prompt(news).map_err(host_bug_error)?;
         if cancel.is_cancelled() {
             return self.end_cancelled(Vec::new()).map(StepFlow::Break);
         }
@@ -406,12 +412,12 @@ impl Session {
         let running = self.shared.tasks.board().running_count();
         if running > 0 && self.shared.inbox.waiting_count() == 0 {
             let tasks = if running == 1 { "task" } else { "tasks" };
-            self.shared.emitter.notice(format!("waiting for {running} background {tasks}…"));
+            self.shared.emitter.emit_notice(format!("waiting for {running} background {tasks}…"));
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                self.shared.tasks.board().cancel();
+                self.shared.tasks.board().cancel_turn_tasks();
                 self.shared.tasks.board().wait_until_idle().await;
             }
             () = self.shared.inbox.wait_for_message() => {}
@@ -421,17 +427,17 @@ impl Session {
 
     /// Returns true if there is something that the model does not know yet.
     fn has_news(&self) -> bool {
-        self.shared.tasks.board().has_outcomes() || self.shared.inbox.waiting_count() > 0
+        self.shared.tasks.board().has_due_outcome() || self.shared.inbox.waiting_count() > 0
     }
 
     /// Takes plugins' instructions about tools that they have set.
     pub(crate) fn take_late_instructions(&self) -> Vec<Part> {
         let late = std::mem::take(&mut *self.shared.late_instructions.lock());
         self.shared.told_instructions.lock().extend(late.clone());
-        let tools = self.shared.tools();
+        let tools = self.shared.current_tools();
         let instruct = |(from, text): (PluginName, String)| {
             let told = json!({ "instructions": { "from": from, "text": text } });
-            tools.may_use(&from).then(|| Part::json(told))
+            tools.can_use_plugin(&from).then(|| Part::json(told))
         };
         late.into_iter().filter_map(instruct).collect()
     }
@@ -439,13 +445,13 @@ impl Session {
     /// Takes the news for the model's next request: outcomes of tasks, answers of commands, objects
     /// that it has not seen, then the user's messages.
     fn take_news(&self) -> Vec<Part> {
-        self.messages_and_news(self.shared.inbox.take_messages())
+        self.combine_messages_and_news(self.shared.inbox.take_messages())
     }
 
-    fn messages_and_news(&self, messages: Vec<InboxMessage>) -> Vec<Part> {
+    fn combine_messages_and_news(&self, messages: Vec<InboxMessage>) -> Vec<Part> {
         let mut news = self.take_late_instructions();
         news.extend(tasks::outcome_parts(self.shared.tasks.board().take_outcomes()));
-        news.extend(self.take_answers());
+        news.extend(self.take_command_answers());
         news.extend(self.shared.objects.unseen_objects(self.shared.limits.objects_tokens_max));
         news.extend(self.announce_messages(messages));
         news
@@ -471,31 +477,31 @@ impl Session {
         progress: &mut TurnProgress,
         cancel: &Cancel,
     ) -> Result<StepFlow> {
-        let cap = self.shared.spent.lock().cap_error(&self.shared.caps);
+        let cap = self.shared.spent.lock().reached_cap_error(&self.shared.caps);
         if progress.steps >= self.shared.limits.steps_max || cap.is_some() {
             // No request is left that could give the model their results.
             let error = cap.unwrap_or_else(|| self.limit_error());
             let results = calls.iter().map(|call| calls::failed_result(call, &error)).collect();
-            self.history.append_results(results, Vec::new()).map_err(host_bug)?;
+            self.history.append_results(results, Vec::new()).map_err(host_bug_error)?;
             return Ok(StepFlow::Continue(()));
         }
-        self.tell_record();
-        self.await_tools_of(calls, cancel).await;
+        self.publish_record();
+        self.await_called_tools(calls, cancel).await;
         let CallsOutcome { results, without_user, did_permitted, activated, .. } =
-            self.shared.runner(CallInitiator::Model, cancel).run(calls).await;
+            self.shared.call_runner(CallInitiator::Model, cancel).run_calls(calls).await;
         progress.did_work |= results.iter().any(calls::is_success);
-        progress.did_fail |= results.iter().any(calls::has_broken);
+        progress.did_fail |= results.iter().any(calls::has_failed);
         if results.iter().any(|result| !result.attachments.is_empty()) {
-            self.wait_for_sight(cancel).await;
+            self.wait_for_accepted_media(cancel).await;
         }
-        self.offer_view();
-        self.history.append_results(results, self.take_news()).map_err(host_bug)?;
+        self.offer_view_tool();
+        self.history.append_results(results, self.take_news()).map_err(host_bug_error)?;
         if did_permitted {
             // The model knew of the earlier refusal and continued in a permitted way.
             progress.without_user = None;
         }
         progress.without_user = progress.without_user.take().or(without_user);
-        self.activate(&activated);
+        self.activate_tools(&activated);
         if cancel.is_cancelled() {
             return self.end_cancelled(Vec::new()).map(StepFlow::Break);
         }
@@ -511,7 +517,7 @@ impl Session {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
         if times < self.shared.limits.empty_answers_max {
-            self.shared.emitter.notice("the model sent an empty answer: asking again");
+            self.shared.emitter.emit_notice("the model sent an empty answer: asking again");
             return Ok(StepFlow::Continue(()));
         }
         let error =
@@ -530,35 +536,35 @@ impl Session {
             Some(parts) => Some([paused, parts].concat()),
             None => (!paused.is_empty()).then_some(paused),
         };
-        let partial = partial.map(completion::without_calls);
+        let partial = partial.map(completion::remove_calls);
         let text = match partial {
-            Some(parts) => self.append_cut_short(parts, MARK_CANCELLED)?,
+            Some(parts) => self.append_broken_answer(parts, MARK_CANCELLED)?,
             None => {
                 // Tool results stay as they are, because the calls ran, and they can be sent again.
                 self.history.mark_unsent();
                 String::new()
             }
         };
-        Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) }.with_limit())
+        Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) }.with_error_limit())
     }
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<TurnEnd> {
-        self.shared.tasks.board().cancel();
+        self.shared.tasks.board().cancel_turn_tasks();
         let partial =
-            completion::without_calls([std::mem::take(&mut self.paused), partial].concat());
-        let text = self.append_cut_short(partial, MARK_CANCELLED)?;
+            completion::remove_calls([std::mem::take(&mut self.paused), partial].concat());
+        let text = self.append_broken_answer(partial, MARK_CANCELLED)?;
         Ok(TurnEnd { outcome: Outcome::Cancelled, text, error: None })
     }
 
-    fn end_withheld(&mut self, parts: Vec<Part>, why: AnswerWithholding) -> Result<TurnEnd> {
-        let text = self.append_cut_short(parts, why.mark)?;
+    fn end_withheld(&mut self, parts: Vec<Part>, why: WithheldAnswerReason) -> Result<TurnEnd> {
+        let text = self.append_broken_answer(parts, why.mark)?;
         let error = Error::new(ErrorKind::Provider, why.text).with_hint("rephrase the task");
         Ok(TurnEnd { outcome: Outcome::Failed, text, error: Some(error) })
     }
 
     fn end_at_limit(&mut self) -> Result<TurnEnd> {
-        let paused = completion::without_calls(std::mem::take(&mut self.paused));
-        let text = self.append_cut_short(paused, MARK_LIMIT)?;
+        let paused = completion::remove_calls(std::mem::take(&mut self.paused));
+        let text = self.append_broken_answer(paused, MARK_LIMIT)?;
         Ok(TurnEnd { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
@@ -572,9 +578,9 @@ impl Session {
         let text = format!("it did not run: the answer was cut off {limit}, and this call with it");
         let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for a shorter answer");
         let results = calls.iter().map(|call| calls::failed_result(call, &error)).collect();
-        self.history.append_results(results, Vec::new()).map_err(host_bug)?;
-        let text = self.append_cut_short(Vec::new(), mark_of_cut(reason))?;
-        Ok(TurnEnd::cut(text, reason))
+        self.history.append_results(results, Vec::new()).map_err(host_bug_error)?;
+        let text = self.append_broken_answer(Vec::new(), truncation_mark(reason))?;
+        Ok(TurnEnd::from_cut_answer(text, reason))
     }
 
     fn limit_error(&self) -> Error {
@@ -584,13 +590,13 @@ impl Session {
     }
 
     /// Appends the partial answer and the mark that says that it broke off. Returns its text.
-    fn append_cut_short(&mut self, mut parts: Vec<Part>, mark: &str) -> Result<String> {
+    fn append_broken_answer(&mut self, mut parts: Vec<Part>, mark: &str) -> Result<String> {
         let (said, _) = text_and_calls(&parts);
         let gap = if said.is_empty() { "" } else { "\n\n" };
         parts.push(Part::text(format!("{gap}{mark}")));
         let text = format!("{said}{gap}{mark}");
         let mark = Some(MessageMark::Partial);
-        self.history.append_answer_of(&self.model, parts, mark).map_err(host_bug)?;
+        self.history.append_model_answer(&self.model, parts, mark).map_err(host_bug_error)?;
         Ok(text)
     }
 
@@ -614,25 +620,25 @@ impl Session {
     pub(crate) fn close_turn(&mut self, mark: &str) -> std::result::Result<(), HistoryError> {
         self.answer_open_calls()?;
         if self.history.expected_message() == ExpectedMessage::Answer {
-            let mut parts = completion::without_calls(std::mem::take(&mut self.paused));
+            let mut parts = completion::remove_calls(std::mem::take(&mut self.paused));
             parts.push(Part::text(mark));
-            self.history.append_answer_of(&self.model, parts, Some(MessageMark::Partial))?;
+            self.history.append_model_answer(&self.model, parts, Some(MessageMark::Partial))?;
         }
         Ok(())
     }
 }
 
 impl TurnEnd {
-    fn answered(text: String, finish_reason: FinishReason, progress: &mut TurnProgress) -> Self {
-        if is_cut(finish_reason) {
-            return Self::cut(text, finish_reason);
+    fn from_answer(text: String, finish_reason: FinishReason, progress: &mut TurnProgress) -> Self {
+        if is_truncated(finish_reason) {
+            return Self::from_cut_answer(text, finish_reason);
         }
         let error = progress.without_user.take();
         let outcome = if error.is_some() { Outcome::Denied } else { Outcome::Done };
         Self { outcome, text, error }
     }
 
-    fn cut(text: String, reason: FinishReason) -> Self {
+    fn from_cut_answer(text: String, reason: FinishReason) -> Self {
         let (what, hint) = match reason {
             FinishReason::ContextExceeded => (
                 "the context window was full before the model's answer was complete",
@@ -652,17 +658,17 @@ impl TurnEnd {
     }
 
     /// Sets the outcome of a turn that a limit has cancelled to that limit.
-    fn or_limit(self, cancel: &Cancel) -> Self {
+    fn with_cancel_limit(self, cancel: &Cancel) -> Self {
         let is_cancelled = self.outcome == Outcome::Cancelled
             || self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Cancelled);
-        match cancel.limit().filter(|_| is_cancelled) {
+        match cancel.limit_error().filter(|_| is_cancelled) {
             Some(limit) => Self { outcome: Outcome::Limit, error: Some(limit.clone()), ..self },
             None => self,
         }
     }
 
     /// Sets the outcome of a failure that reached a limit to that limit.
-    fn with_limit(mut self) -> Self {
+    fn with_error_limit(mut self) -> Self {
         if self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::LimitReached) {
             self.outcome = Outcome::Limit;
         }
@@ -671,12 +677,12 @@ impl TurnEnd {
 }
 
 /// Why an answer was withheld.
-struct AnswerWithholding {
+struct WithheldAnswerReason {
     mark: &'static str,
     text: &'static str,
 }
 
-impl AnswerWithholding {
+impl WithheldAnswerReason {
     fn from_finish_reason(reason: FinishReason) -> Option<Self> {
         match reason {
             FinishReason::Safety => {
@@ -699,11 +705,11 @@ impl AnswerWithholding {
 }
 
 /// Returns true if an answer was truncated because it had no more room.
-fn is_cut(reason: FinishReason) -> bool {
+fn is_truncated(reason: FinishReason) -> bool {
     matches!(reason, FinishReason::MaxTokens | FinishReason::ContextExceeded)
 }
 
-fn mark_of_cut(reason: FinishReason) -> &'static str {
+fn truncation_mark(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::ContextExceeded => MARK_CONTEXT_FULL,
         _ => MARK_OUTPUT_LIMIT,
@@ -730,7 +736,7 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
 
 /// Converts a history error. The turn loop appends only valid messages, so any error is a bug of
 /// this crate.
-pub(crate) fn host_bug(error: HistoryError) -> Error {
+pub(crate) fn host_bug_error(error: HistoryError) -> Error {
     Error::new(ErrorKind::HostBug, format!("the history refused a message: {error}"))
         .with_hint("please report this")
 }

@@ -43,7 +43,7 @@ impl SharedUsage {
 
 impl SessionUsage {
     /// Adds an answer's usage.
-    pub(crate) fn add(&mut self, usage: &Usage) {
+    pub(crate) fn add_usage(&mut self, usage: &Usage) {
         self.tokens = self.tokens.saturating_add(usage.total_tokens());
         match usage.cost_micro_usd {
             Some(cost) => self.cost_micro_usd = self.cost_micro_usd.saturating_add(cost),
@@ -52,7 +52,7 @@ impl SessionUsage {
     }
 
     /// Returns an error if a cap is reached.
-    pub(crate) fn cap_error(&self, caps: &Caps) -> Option<Error> {
+    pub(crate) fn reached_cap_error(&self, caps: &Caps) -> Option<Error> {
         let is_reached = |used: u64, cap: Option<u64>| cap.filter(|cap| used >= *cap);
         let cost = caps.cost.map(Dollars::micros);
         let (what, option, key) = if is_reached(self.cost_micro_usd, cost).is_some() {
@@ -79,7 +79,7 @@ pub(crate) fn with_cost(price: Option<&Price>, usage: Usage) -> Usage {
 }
 
 /// Returns the error for a cap on cost that cannot be enforced.
-pub(crate) fn unknown_cost(model: &ModelId, option: &str) -> Error {
+pub(crate) fn unknown_cost_error(model: &ModelId, option: &str) -> Error {
     let text = format!("the price of `{model}` is unknown, so `{option}` cannot be enforced");
     let hint = format!(
         "set `price = {{ input = …, output = … }}` under `[models.\"{model}\"]`, \
@@ -131,7 +131,12 @@ mod tests {
 
     use super::*;
 
-    fn usage(prompt_tokens: u64, cached_tokens: u64, written: u64, output_tokens: u64) -> Usage {
+    fn token_usage(
+        prompt_tokens: u64,
+        cached_tokens: u64,
+        written: u64,
+        output_tokens: u64,
+    ) -> Usage {
         let cache_write_tokens = written;
         Usage {
             prompt_tokens,
@@ -145,15 +150,15 @@ mod tests {
     #[test]
     fn each_kind_of_token_has_its_price() {
         let mut price = Price { input: 3.0, output: 15.0, ..Price::default() };
-        assert_eq!(cost_micro_usd(&price, &usage(1_000, 0, 0, 100)), 3_000 + 1_500);
+        assert_eq!(cost_micro_usd(&price, &token_usage(1_000, 0, 0, 100)), 3_000 + 1_500);
         // If the cache has no price of its own, its tokens cost the same as the rest of the
         // request.
-        assert_eq!(cost_micro_usd(&price, &usage(1_000, 900, 50, 0)), 3_000);
+        assert_eq!(cost_micro_usd(&price, &token_usage(1_000, 900, 50, 0)), 3_000);
         (price.cache_read, price.cache_write) = (Some(0.3), Some(3.75));
-        assert_eq!(cost_micro_usd(&price, &usage(1_000, 900, 60, 0)), 120 + 270 + 225);
+        assert_eq!(cost_micro_usd(&price, &token_usage(1_000, 900, 60, 0)), 120 + 270 + 225);
         // A server that counts more tokens from the cache than there were.
-        assert_eq!(cost_micro_usd(&price, &usage(10, 20, 30, 0)), 3);
-        assert_eq!(cost_micro_usd(&Price::nothing(), &usage(10, 20, 30, 9)), 0);
+        assert_eq!(cost_micro_usd(&price, &token_usage(10, 20, 30, 0)), 3);
+        assert_eq!(cost_micro_usd(&Price::zero(), &token_usage(10, 20, 30, 9)), 0);
     }
 
     #[test]
@@ -166,7 +171,7 @@ mod tests {
             ..Price::default()
         };
         for (prompt, cost) in [(100, 100), (101, 202), (200, 400), (201, 804)] {
-            assert_eq!(cost_micro_usd(&price, &usage(prompt, 0, 0, 0)), cost, "{prompt}");
+            assert_eq!(cost_micro_usd(&price, &token_usage(prompt, 0, 0, 0)), cost, "{prompt}");
         }
     }
 
@@ -174,15 +179,15 @@ mod tests {
     fn error_names_the_cap_that_was_reached() {
         let mut spent = SessionUsage::default();
         let caps = Caps { cost: Dollars::new(0.5), tokens: Some(10), steps: Some(3) };
-        assert_eq!(spent.cap_error(&caps), None);
+        assert_eq!(spent.reached_cap_error(&caps), None);
         spent.steps = 3;
-        let said = |spent: &SessionUsage| spent.cap_error(&caps).unwrap().message;
+        let said = |spent: &SessionUsage| spent.reached_cap_error(&caps).unwrap().message;
         assert!(said(&spent).ends_with("`--max-steps`: it has made 3 of 3 requests"));
-        spent.add(&usage(9, 0, 0, 2));
+        spent.add_usage(&token_usage(9, 0, 0, 2));
         assert!(said(&spent).ends_with("`--max-tokens`: it has used 11 of 10 tokens"));
         assert!(spent.has_unknown_cost);
-        spent.add(&Usage { cost_micro_usd: Some(500_000), ..Usage::default() });
+        spent.add_usage(&Usage { cost_micro_usd: Some(500_000), ..Usage::default() });
         assert!(said(&spent).ends_with("`--max-cost`: it has cost 0.5 of 0.5 US dollars"));
-        assert_eq!(spent.cap_error(&Caps::default()), None);
+        assert_eq!(spent.reached_cap_error(&Caps::default()), None);
     }
 }

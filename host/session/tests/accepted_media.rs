@@ -11,39 +11,40 @@ use jaato_session::{
     WINDOW_WAIT_MS,
 };
 use jaato_types::{
-    CompletionRequest, Condition, DataPart, Error, ErrorKind, MediaLimit, Outcome, Part, SeenKind,
+    CompletionRequest, Condition, DataPart, Error, ErrorKind, MediaLimit, Outcome, Part,
+    VisibleMedia,
 };
 use serde_json::json;
 
 /// Creates the setup of a provider whose description says that its models accept images.
-fn setup() -> SessionSetup {
+fn media_setup() -> SessionSetup {
     let media_types = vec!["image/*".to_owned()];
     let mut setup = TestStage::setup();
     setup.model.takes = ModelCapabilities { media_types, ..ModelCapabilities::default() };
     setup
 }
 
-async fn show(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
+async fn show_image(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
     stage.provider.add_answer([ScriptedProviderAction::text("well")]);
     let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
-    let report = session.turn(UserPrompt::from(prompt).with_file(image), &Cancel::new()).await;
+    let report = session.run_turn(UserPrompt::from(prompt).with_file(image), &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     stage.provider.requests().last().unwrap().clone()
 }
 
 /// A test's facts about blobs.
-struct Known(BTreeMap<&'static str, MediaFacts>);
+struct KnownMedia(BTreeMap<&'static str, MediaFacts>);
 
-impl Media for Known {
-    fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
+impl Media for KnownMedia {
+    fn media_facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
         Box::pin(std::future::ready(self.0.get(blob).cloned()))
     }
 }
 
 /// Creates a stage with an image `00` of this many pixels a side.
-fn stage_with(side: u32) -> TestStage {
+fn stage_with_image(side: u32) -> TestStage {
     let facts = MediaFacts { bytes: 10, sides: Some((side, 1)), damage: None };
-    let media = Arc::new(Known(BTreeMap::from([("00", facts)])));
+    let media = Arc::new(KnownMedia(BTreeMap::from([("00", facts)])));
     TestStage { media, ..TestStage::new([]) }
 }
 
@@ -53,23 +54,23 @@ fn refusal_action(words: &str) -> ScriptedProviderAction {
     ScriptedProviderAction::Fail(Error::new(ErrorKind::Provider, text))
 }
 
-fn words(request: &CompletionRequest, at: usize) -> String {
+fn text_at(request: &CompletionRequest, at: usize) -> String {
     request.messages[at].text()
 }
 
 #[tokio::test(start_paused = true)]
 async fn too_large_image_is_not_sent_and_is_reported_once() {
-    let stage = stage_with(9_001);
-    let mut setup = setup();
+    let stage = stage_with_image(9_001);
+    let mut setup = media_setup();
     setup.model.takes.media_limits =
         vec![MediaLimit { mime_type: "image/*".into(), side_max: 8_000, ..MediaLimit::default() }];
     let mut session = stage.start(setup).unwrap();
     for prompt in ["what is it?", "and now?"] {
-        let request = show(&stage, &mut session, prompt).await;
-        assert_eq!(images(&request), 0);
+        let request = show_image(&stage, &mut session, prompt).await;
+        assert_eq!(count_images(&request), 0);
         let told = "[moon.png, image/png: it was left out: it has 9001 x 1 pixels, and the model \
                     takes at most 8000 a side]";
-        assert!(words(&request, 0).starts_with(told), "{request:?}");
+        assert!(text_at(&request, 0).starts_with(told), "{request:?}");
     }
     let notices = stage.events.notices();
     assert_eq!(notices.matches("moon.png (image/png) is not sent").count(), 1, "{notices}");
@@ -78,14 +79,14 @@ async fn too_large_image_is_not_sent_and_is_reported_once() {
 #[tokio::test(start_paused = true)]
 async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
     for said in ["messages.0.content.1.image: Could not process image", "invalid argument"] {
-        let stage = stage_with(9_001);
-        let mut session = stage.start(setup()).unwrap();
+        let stage = stage_with_image(9_001);
+        let mut session = stage.start(media_setup()).unwrap();
         stage.provider.add_answer([refusal_action(said)]);
-        let request = show(&stage, &mut session, "what is it?").await;
-        assert_eq!((images(&request), stage.provider.requests().len()), (0, 2), "{said}");
-        assert_eq!(images(&stage.provider.requests()[0]), 1);
+        let request = show_image(&stage, &mut session, "what is it?").await;
+        assert_eq!((count_images(&request), stage.provider.requests().len()), (0, 2), "{said}");
+        assert_eq!(count_images(&stage.provider.requests()[0]), 1);
         let told = "[moon.png, image/png: it was left out: the provider refused it]";
-        assert!(words(&request, 0).starts_with(told), "{request:?}");
+        assert!(text_at(&request, 0).starts_with(told), "{request:?}");
         assert!(
             stage
                 .events
@@ -94,47 +95,47 @@ async fn an_image_that_the_provider_refuses_is_taken_out_for_good() {
         );
         // The conversation continues, and the sent messages stay the same.
         stage.provider.add_answer([ScriptedProviderAction::text("well")]);
-        session.turn("continue", &Cancel::new()).await;
+        session.run_turn("continue", &Cancel::new()).await;
         let next = stage.provider.requests().last().unwrap().clone();
         assert_eq!(next.messages[..1], request.messages[..]);
         // The user may try it again.
-        let again = show(&stage, &mut session, "again").await;
-        assert_eq!(images(&again), 2);
+        let again = show_image(&stage, &mut session, "again").await;
+        assert_eq!(count_images(&again), 2);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn server_error_that_names_the_image_is_retried_once() {
-    let stage = stage_with(1);
-    let mut session = stage.start(setup()).unwrap();
+    let stage = stage_with_image(1);
+    let mut session = stage.start(media_setup()).unwrap();
     let text = "`http://h` answered 500 (internal server error): image input is not supported";
     let error = Error::new(ErrorKind::Provider, text).temporary();
     let fails = || ScriptedProviderAction::Fail(error.clone());
     stage.provider.add_answer([fails()]).add_answer([fails()]);
-    let request = show(&stage, &mut session, "what is it?").await;
-    let sent: Vec<usize> = stage.provider.requests().iter().map(images).collect();
-    assert_eq!((images(&request), sent), (0, vec![1, 1, 0]));
+    let request = show_image(&stage, &mut session, "what is it?").await;
+    let sent: Vec<usize> = stage.provider.requests().iter().map(count_images).collect();
+    assert_eq!((count_images(&request), sent), (0, vec![1, 1, 0]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn image_is_kept_if_the_request_fails_without_it_too() {
-    let stage = stage_with(1);
-    let mut session = stage.start(setup()).unwrap();
+    let stage = stage_with_image(1);
+    let mut session = stage.start(media_setup()).unwrap();
     stage
         .provider
         .add_answer([refusal_action("no such model")])
         .add_answer([refusal_action("no such model")]);
     let image = DataPart { name: Some("moon.png".to_owned()), ..DataPart::blob("image/png", "00") };
     let report =
-        session.turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
+        session.run_turn(UserPrompt::from("what is it?").with_file(image), &Cancel::new()).await;
     assert!(report.error.unwrap().message.ends_with("no such model"));
     stage.provider.add_answer([ScriptedProviderAction::text("well")]);
-    assert_eq!(session.turn_again(&Cancel::new()).await.outcome, Outcome::Done);
-    let images = stage.provider.requests().iter().map(images).collect::<Vec<_>>();
+    assert_eq!(session.repeat_last_turn(&Cancel::new()).await.outcome, Outcome::Done);
+    let images = stage.provider.requests().iter().map(count_images).collect::<Vec<_>>();
     assert_eq!(images, [1, 0, 1]);
 }
 
-fn images(request: &CompletionRequest) -> usize {
+fn count_images(request: &CompletionRequest) -> usize {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
     parts.filter(|part| matches!(part, Part::Data(_))).count()
 }
@@ -143,16 +144,16 @@ fn images(request: &CompletionRequest) -> usize {
 async fn text_only_model_gets_text_instead_of_an_image_with_a_notice() {
     let stage = TestStage::new([]);
     stage.provider.set_accepted_media(&[]);
-    let mut session = stage.start(setup()).unwrap();
-    let request = show(&stage, &mut session, "what is it?").await;
-    assert_eq!((images(&request), stage.provider.window_asked()), (0, 1));
+    let mut session = stage.start(media_setup()).unwrap();
+    let request = show_image(&stage, &mut session, "what is it?").await;
+    assert_eq!((count_images(&request), stage.provider.window_query_count()), (0, 1));
     let words = "[moon.png, image/png: this model cannot look at it]";
     assert_eq!(request.messages[0].parts[0], Part::text(words));
     let notices = stage.events.notices();
     assert!(notices.contains("`test/model` cannot look at moon.png (image/png)"), "{notices}");
     // The provider is asked once.
-    assert_eq!(images(&show(&stage, &mut session, "and this?").await), 0);
-    assert_eq!(stage.provider.window_asked(), 1);
+    assert_eq!(count_images(&show_image(&stage, &mut session, "and this?").await), 0);
+    assert_eq!(stage.provider.window_query_count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,10 +161,10 @@ async fn image_support_is_not_queried_in_a_conversation_without_images() {
     let stage = TestStage::new([]);
     stage.provider.set_accepted_media(&[]);
     stage.provider.add_answer([ScriptedProviderAction::text("well")]);
-    let mut session = stage.start(setup()).unwrap();
+    let mut session = stage.start(media_setup()).unwrap();
     let prompt = UserPrompt::from("hello").with_text("a.txt", "a");
-    session.turn(prompt, &Cancel::new()).await;
-    assert_eq!(stage.provider.window_asked(), 0);
+    session.run_turn(prompt, &Cancel::new()).await;
+    assert_eq!(stage.provider.window_query_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,39 +172,43 @@ async fn late_image_support_answer_does_not_change_sent_messages() {
     let stage = TestStage::new([]);
     stage.provider.set_accepted_media(&[]);
     stage.provider.set_window(4_096, WINDOW_WAIT_MS + 1);
-    let mut session = stage.start(setup()).unwrap();
-    let first = show(&stage, &mut session, "what is it?").await;
-    assert_eq!(images(&first), 1);
+    let mut session = stage.start(media_setup()).unwrap();
+    let first = show_image(&stage, &mut session, "what is it?").await;
+    assert_eq!(count_images(&first), 1);
     tokio::time::sleep(std::time::Duration::from_millis(WINDOW_WAIT_MS)).await;
-    let second = show(&stage, &mut session, "and this?").await;
-    assert_eq!(images(&second), 2);
+    let second = show_image(&stage, &mut session, "and this?").await;
+    assert_eq!(count_images(&second), 2);
     assert_eq!(first.messages[..], second.messages[..1]);
 }
 
-fn view() -> ScriptedTool {
+fn view_tool() -> ScriptedTool {
     ScriptedTool::echo("view")
-        .available_if(Condition::model_sees(SeenKind::Images), "where images are seen")
+        .available_if(Condition::model_sees(VisibleMedia::Images), "where images are seen")
 }
 
-async fn names(stage: &TestStage, session: &mut Session) -> Vec<String> {
+async fn offered_tool_names(stage: &TestStage, session: &mut Session) -> Vec<String> {
     stage.provider.add_answer([ScriptedProviderAction::text("well")]);
-    session.turn("continue", &Cancel::new()).await;
+    session.run_turn("continue", &Cancel::new()).await;
     let request = stage.provider.requests().last().unwrap().clone();
     request.tools.iter().map(|tool| tool.name.to_string()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
-    let stage = TestStage::new([ScriptedTool::echo("a"), view(), ScriptedTool::echo("z")]);
-    let mut session = stage.start(setup()).unwrap();
-    assert_eq!(names(&stage, &mut session).await, ["a", "view", "z"], "in its own place");
+    let stage = TestStage::new([ScriptedTool::echo("a"), view_tool(), ScriptedTool::echo("z")]);
+    let mut session = stage.start(media_setup()).unwrap();
+    assert_eq!(
+        offered_tool_names(&stage, &mut session).await,
+        ["a", "view", "z"],
+        "in its own place"
+    );
     assert_eq!(stage.events.notices(), "");
     // A model that accepts only text, according to its provider's description of all models.
-    let stage = TestStage::new([ScriptedTool::echo("a"), view()]);
+    let stage = TestStage::new([ScriptedTool::echo("a"), view_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(names(&stage, &mut session).await, ["a"]);
+    assert_eq!(offered_tool_names(&stage, &mut session).await, ["a"]);
     stage.provider.add_answer([ScriptedProviderAction::call("1", "view", json!({}))]);
-    let request = names(&stage, &mut session).await;
+    let request = offered_tool_names(&stage, &mut session).await;
     assert_eq!(request, ["a"]);
     let refused = format!("{:?}", stage.provider.requests().last().unwrap().messages);
     assert!(refused.contains("not available: where images are seen"), "{refused}");
@@ -211,20 +216,20 @@ async fn image_viewing_tool_is_offered_only_to_models_that_accept_images() {
     let mut setup = TestStage::setup();
     setup.model.takes.media_types = vec!["application/pdf".to_owned()];
     let mut session = stage.start(setup).unwrap();
-    assert_eq!(names(&stage, &mut session).await, ["a"]);
+    assert_eq!(offered_tool_names(&stage, &mut session).await, ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn image_support_is_queried_only_if_an_image_tool_is_active() {
-    let stage = TestStage::new([view()]);
+    let stage = TestStage::new([view_tool()]);
     stage.provider.set_accepted_media(&[]);
-    let mut session = stage.start(setup()).unwrap();
-    assert_eq!(names(&stage, &mut session).await, [""; 0]);
-    assert_eq!(stage.provider.window_asked(), 1);
+    let mut session = stage.start(media_setup()).unwrap();
+    assert_eq!(offered_tool_names(&stage, &mut session).await, [""; 0]);
+    assert_eq!(stage.provider.window_query_count(), 1);
     // The provider is not asked for a tool that no request has.
-    let stage = TestStage::new([view().state(ToolState::Inactive)]);
+    let stage = TestStage::new([view_tool().with_state(ToolState::Inactive)]);
     stage.provider.set_accepted_media(&[]);
-    let mut session = stage.start(setup()).unwrap();
-    assert!(!names(&stage, &mut session).await.contains(&"view".to_owned()));
-    assert_eq!(stage.provider.window_asked(), 0);
+    let mut session = stage.start(media_setup()).unwrap();
+    assert!(!offered_tool_names(&stage, &mut session).await.contains(&"view".to_owned()));
+    assert_eq!(stage.provider.window_query_count(), 0);
 }

@@ -14,23 +14,23 @@ use jaato_types::{
 };
 use serde_json::{Value, json};
 
-type Calls = Vec<(&'static str, Value)>;
+type NamedCalls = Vec<(&'static str, Value)>;
 
 /// Runs a turn with one answer with these calls (ids `0`, `1` …) and a final one. Returns the
 /// results.
 async fn play_calls(
     stage: &TestStage,
     setup: SessionSetup,
-    calls: Calls,
+    calls: NamedCalls,
 ) -> (Vec<ToolResult>, TurnReport) {
     let mut session = stage.start(setup).unwrap();
-    play_on(stage, &mut session, calls).await
+    play_calls_on(stage, &mut session, calls).await
 }
 
-async fn play_on(
+async fn play_calls_on(
     stage: &TestStage,
     session: &mut Session,
-    calls: Calls,
+    calls: NamedCalls,
 ) -> (Vec<ToolResult>, TurnReport) {
     let beats = calls.into_iter().enumerate();
     let beats = beats.map(|(id, (name, arguments))| {
@@ -38,12 +38,12 @@ async fn play_on(
     });
     stage.provider.add_answer(beats);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     (message.tool_results().cloned().collect(), report)
 }
 
-fn show(results: &[ToolResult]) -> String {
+fn format_results(results: &[ToolResult]) -> String {
     let lines = results.iter().map(|result| {
         let mark = if result.is_error { "error " } else { "" };
         format!("{mark}{}\n", Value::Object(result.content.clone()))
@@ -51,8 +51,8 @@ fn show(results: &[ToolResult]) -> String {
     lines.collect()
 }
 
-fn weather() -> ScriptedTool {
-    ScriptedTool::echo("weather").schema(json!({
+fn weather_tool() -> ScriptedTool {
+    ScriptedTool::echo("weather").with_schema(json!({
         "type": "object",
         "properties": {
             "city": { "type": "string", "minLength": 1 },
@@ -66,12 +66,12 @@ fn weather() -> ScriptedTool {
 }
 
 async fn check_arguments(arguments: Value, expected: Expect) {
-    let stage = TestStage::new([weather()]);
+    let stage = TestStage::new([weather_tool()]);
     let (results, report) =
         play_calls(&stage, TestStage::setup(), vec![("weather", arguments)]).await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(stage.tools.recorded_calls().is_empty(), results[0].is_error);
-    expected.assert_eq(&show(&results));
+    expected.assert_eq(&format_results(&results));
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,8 +90,8 @@ async fn wrongly_typed_arguments_are_converted_before_prompts_and_events() {
     let given = json!({ "city": 1, "days": "[1.0, \"2\"]", "unit": null, "description": "Look" });
     check_arguments(given, expected).await;
 
-    let stage = TestStage::new([weather().writing()]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    let stage = TestStage::new([weather_tool().writing()]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     let given = json!({ "City": "Bern", "unit": "Kelvin" });
     play_calls(&stage, TestStage::setup(), vec![("weather", given.clone())]).await;
     let fitted = json!({ "unit": "kelvin", "city": "Bern" });
@@ -157,7 +157,7 @@ async fn arguments_that_are_not_an_object_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn invalid_tool_schema_is_reported_as_the_plugins_fault() {
     let stage = TestStage::new([
-        ScriptedTool::echo("odd").schema(json!({ "type": 5 })),
+        ScriptedTool::echo("odd").with_schema(json!({ "type": 5 })),
         ScriptedTool::echo("fine"),
     ]);
     let calls = vec![("odd", json!({})), ("fine", json!({}))];
@@ -171,7 +171,7 @@ async fn errors_for_unknown_and_disabled_tools_suggest_what_to_do() {
     let by = "by `[tools] disabled` in the configuration".to_owned();
     let stage = TestStage::new([
         ScriptedTool::echo("read_file"),
-        ScriptedTool::echo("read_files").state(ToolState::Disabled { by }),
+        ScriptedTool::echo("read_files").with_state(ToolState::Disabled { by }),
     ]);
     let calls = vec![("readFile", json!({})), ("read_files", json!({})), ("zzz", json!({}))];
     let (results, report) = play_calls(&stage, TestStage::setup(), calls).await;
@@ -180,7 +180,7 @@ async fn errors_for_unknown_and_disabled_tools_suggest_what_to_do() {
         error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"continue without it, or tell the user that it is needed"}}
         error {"error":{"kind":"unknown_tool","message":"there is no tool `zzz`","hint":"the tools are `read_file`"}}
     "#]]
-    .assert_eq(&show(&results));
+    .assert_eq(&format_results(&results));
     assert_eq!(report.outcome, Outcome::Done);
     assert!(stage.tools.recorded_calls().is_empty());
 }
@@ -194,7 +194,7 @@ async fn call_that_needs_permission_without_a_user_is_denied() {
         error {"error":{"kind":"permission_denied","message":"the call to `write` is denied: tool `write` needs permission, and no user can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
         {"echo":{}}
     "#]]
-    .assert_eq(&show(&results));
+    .assert_eq(&format_results(&results));
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Denied, "done"));
     assert_eq!(report.error.unwrap().kind, ErrorKind::PermissionDenied);
     let asked = |event: &Event| matches!(event, Event::PermissionAsked(_));
@@ -206,11 +206,11 @@ async fn read_only_tools_of_unshipped_plugins_need_permission() {
     let mut foreign = ScriptedTool::echo("foreign");
     foreign.known.shipped = false;
     let stage = TestStage::new([foreign]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     let (results, report) =
         play_calls(&stage, TestStage::setup(), vec![("foreign", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
-    assert_eq!(stage.person.questions().len(), 1);
+    assert_eq!(stage.person.form_questions().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -230,7 +230,7 @@ async fn permission_answers_allow_or_deny_once_or_for_the_session() {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let comment = || Some("use the other folder".to_owned());
-    stage.person.answers([
+    stage.person.add_answers([
         PermissionAnswer::once(Is::AllowOnce),
         PermissionAnswer { pattern: Some(0), ..PermissionAnswer::once(Is::AllowInSession) },
         PermissionAnswer { comment: comment(), ..PermissionAnswer::once(Is::Deny) },
@@ -242,13 +242,14 @@ async fn permission_answers_allow_or_deny_once_or_for_the_session() {
     let (mut results, mut outcome) = (Vec::new(), Outcome::Done);
     for arguments in calls {
         // Each in its own answer, because equal calls of one answer are asked about once.
-        let (result, report) = play_on(&stage, &mut session, vec![("write", arguments)]).await;
+        let (result, report) =
+            play_calls_on(&stage, &mut session, vec![("write", arguments)]).await;
         results.extend(result);
         outcome = report.outcome;
     }
     let errors: Vec<bool> = results.iter().map(|result| result.is_error).collect();
     assert_eq!(errors, [false, false, false, true, true, true]);
-    assert_eq!(stage.person.questions().len(), 4);
+    assert_eq!(stage.person.form_questions().len(), 4);
     let message = results[3].content["error"]["message"].as_str().unwrap();
     assert!(message.contains("use the other folder"), "{message}");
     assert_eq!(outcome, Outcome::Done, "a user's no does not mean that no user was there");
@@ -274,10 +275,10 @@ async fn permission_answers_allow_or_deny_once_or_for_the_session() {
 
 #[tokio::test(start_paused = true)]
 async fn call_typed_by_the_user_is_not_prompted_and_not_in_history() {
-    let stage = TestStage::new([ScriptedTool::echo("write").writing(), weather()]);
+    let stage = TestStage::new([ScriptedTool::echo("write").writing(), weather_tool()]);
     let session = stage.start(TestStage::setup()).unwrap();
     let call = async |name: &str, arguments| {
-        session.call(&ToolName::from(name), arguments, &Cancel::new()).await
+        session.run_user_call(&ToolName::from(name), arguments, &Cancel::new()).await
     };
     let big = "x".repeat(100_000);
     let output = call("write", json!({ "text": big })).await.unwrap();
@@ -369,7 +370,7 @@ async fn failed_tool_reports_its_message_hint_and_live_output() {
     expect![[r#"
         error {"error":{"kind":"failed","message":"no such file","hint":"list the folder first"}}
     "#]]
-    .assert_eq(&show(&results));
+    .assert_eq(&format_results(&results));
     let output = Event::ToolOutput {
         call_id: "0".into(),
         source: PluginName::from("tool-fails").source().to_owned(),
@@ -394,7 +395,7 @@ async fn shown_result(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
 
 /// Returns the head of a truncated text, how many bytes are left out, and the tail.
 #[track_caller]
-fn parts<'a>(shown: &'a Value, file: &str) -> (&'a str, usize, &'a str) {
+fn shown_parts<'a>(shown: &'a Value, file: &str) -> (&'a str, usize, &'a str) {
     let note = format!(" bytes left out; the whole output: {file} …]\n");
     let (before, tail) = shown.as_str().unwrap().split_once(&note).unwrap();
     let (head, left_out) = before.split_once("\n[… ").unwrap();
@@ -416,7 +417,7 @@ async fn output_one_byte_over_the_limit_is_truncated() {
     assert_eq!(result.content["exit_code"], 0, "what is short keeps its place");
     assert_eq!(files, [("/outputs/0-result-text".to_owned(), whole.clone().into_bytes())]);
     assert_eq!(result.content["output_file"], "/outputs/0-result-text");
-    let (head, left_out, tail) = parts(&result.content["text"], "/outputs/0-result-text");
+    let (head, left_out, tail) = shown_parts(&result.content["text"], "/outputs/0-result-text");
     assert_eq!(head.len() + left_out + tail.len(), whole.len());
     assert!(head.len() > 7_000 && tail.len() > 7_000, "{head} {tail}");
 }
@@ -426,7 +427,7 @@ async fn truncated_text_keeps_head_and_tail_at_character_boundaries() {
     for line_end in ["\n", "\u{1}"] {
         let text: String = (0..20_000).map(|n| format!("{n}€{line_end}")).collect();
         let (result, files) = shown_result(json!({ "out": text })).await;
-        let (head, left_out, tail) = parts(&result.content["out"], &files[0].0);
+        let (head, left_out, tail) = shown_parts(&result.content["out"], &files[0].0);
         assert!(text.starts_with(head) && text.ends_with(tail));
         assert_eq!(head.len() + left_out + tail.len(), text.len());
         assert_eq!(files[0].1, text.into_bytes());
@@ -439,7 +440,7 @@ async fn long_text_is_saved_even_if_the_tool_names_its_own_file() {
     let text = format!("{}{claim}{}", "a".repeat(20_000), "b".repeat(20_000));
     let (result, files) = shown_result(json!({ "text": text, "output_file": "/etc/passwd" })).await;
     assert_eq!(files, [("/outputs/0-result-text".to_owned(), text.clone().into_bytes())]);
-    let (head, left_out, tail) = parts(&result.content["text"], &files[0].0);
+    let (head, left_out, tail) = shown_parts(&result.content["text"], &files[0].0);
     assert_eq!(head.len() + left_out + tail.len(), text.len());
 }
 
@@ -461,7 +462,7 @@ async fn output_without_long_texts_is_truncated_as_json() {
     assert_eq!(files, [("/outputs/0-result-json".to_owned(), whole.clone().into_bytes())]);
     let keys: Vec<_> = result.content.keys().collect();
     assert_eq!(keys, ["json", "output_file"]);
-    let (head, left_out, tail) = parts(&result.content["json"], "/outputs/0-result-json");
+    let (head, left_out, tail) = shown_parts(&result.content["json"], "/outputs/0-result-json");
     assert!(whole.starts_with(head) && whole.ends_with(tail));
     assert_eq!(head.len() + left_out + tail.len(), whole.len());
     let fields: serde_json::Map<_, _> =
@@ -513,7 +514,7 @@ async fn text_between_calls_stays_where_the_model_put_it() {
     ]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     let parts = &session.history().entries()[1].message.parts;
     assert!(matches!(parts[..], [Part::ToolCall(_), Part::Text { .. }, Part::ToolCall(_)]));
     assert_eq!(stage.tools.recorded_calls().len(), 2);
@@ -525,7 +526,7 @@ async fn call_runs_while_the_next_call_waits_for_permission() {
     touch.known.spec.annotations.parallel_safe = true;
     let stage = TestStage::new([touch]);
     // The second prompt is never answered.
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.provider.add_answer((0..2).map(|id| {
         ScriptedProviderAction::call(&id.to_string(), "touch", json!({ "ms": 10 + id }))
     }));
@@ -535,15 +536,15 @@ async fn call_runs_while_the_next_call_waits_for_permission() {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         cancel.cancel();
     };
-    let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
+    let (report, ()) = tokio::join!(session.run_turn("x", &cancel), stop);
     assert_eq!(report.outcome, Outcome::Cancelled);
-    assert_eq!(stage.person.questions().len(), 2);
+    assert_eq!(stage.person.form_questions().len(), 2);
     let ended: Vec<bool> = stage.tools.recorded_calls().iter().map(|seat| seat.ended).collect();
     assert_eq!(ended, [true], "the first ran to its end, the second never began");
 }
 
 /// Creates a file that denies a path.
-fn denying(path: &str) -> RuleFile {
+fn deny_rule_file(path: &str) -> RuleFile {
     let path = PathPattern { written: path.to_owned(), path: path.into() };
     let when = RuleConditions { path: Some(path), ..RuleConditions::default() };
     RuleFile {
@@ -559,7 +560,7 @@ fn denying(path: &str) -> RuleFile {
 async fn without_a_user_plan_starts_and_permitted_work_ends_the_turn_as_done() {
     // Returns the limits of its file operations.
     let mut plan = ScriptedTool::new("startPlan", |_, scope| async move {
-        let limits = scope.files.unwrap().limits_of(&NamedPaths::default());
+        let limits = scope.files.unwrap().limits_for(&NamedPaths::default());
         Ok(Output::json(json!({ "denied": limits.denied })))
     })
     .writing();
@@ -571,16 +572,17 @@ async fn without_a_user_plan_starts_and_permitted_work_ends_the_turn_as_done() {
     let stage = TestStage::new([plan, work, other, ScriptedTool::echo("look")]);
     let setup = TestStage::setup();
     setup.rules.lock().allowed.insert(AllowedTool::parse("work"));
-    setup.rules.lock().files.push(denying("/secret"));
+    setup.rules.lock().files.push(deny_rule_file("/secret"));
     let mut session = stage.start(setup).unwrap();
-    let (results, report) = play_on(&stage, &mut session, vec![("startPlan", json!({}))]).await;
+    let (results, report) =
+        play_calls_on(&stage, &mut session, vec![("startPlan", json!({}))]).await;
     assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     assert_eq!(results[0].content["denied"], json!(["/secret"]));
     let note = results[0].content["note"].as_str().unwrap();
     assert!(note.starts_with("no user was available to approve the plan"), "{note}");
     for (later, outcome) in [("look", Outcome::Denied), ("work", Outcome::Done)] {
         stage.provider.add_answer([ScriptedProviderAction::call("refused", "other", json!({}))]);
-        let (_, report) = play_on(&stage, &mut session, vec![(later, json!({}))]).await;
+        let (_, report) = play_calls_on(&stage, &mut session, vec![(later, json!({}))]).await;
         assert_eq!(report.outcome, outcome, "{later}");
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 /// Runs a turn that is cancelled after this many milliseconds. It must end at that very moment.
-async fn cancelled_after(
+async fn run_cancelled_after(
     stage: &TestStage,
     setup: SessionSetup,
     after_ms: u64,
@@ -23,14 +23,14 @@ async fn cancelled_after(
         tokio::time::sleep(after).await;
         cancel.cancel();
     };
-    let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
+    let (report, ()) = tokio::join!(session.run_turn("x", &cancel), stop);
     assert_eq!(start.elapsed(), after, "no simulated time passed after the cancellation");
     assert_eq!(report.outcome, Outcome::Cancelled);
     History::restore(session.history().entries().iter().cloned()).unwrap();
     (session, report)
 }
 
-fn texts(session: &Session) -> Vec<String> {
+fn message_texts(session: &Session) -> Vec<String> {
     session.history().messages().map(jaato_types::Message::text).collect()
 }
 
@@ -44,21 +44,21 @@ async fn cancel_in_mid_stream_keeps_the_partial_response_with_a_mark() {
         ScriptedProviderAction::call("1", "look", json!({})),
         ScriptedProviderAction::Hang,
     ]);
-    let (mut session, report) = cancelled_after(&stage, TestStage::setup(), 500).await;
+    let (mut session, report) = run_cancelled_after(&stage, TestStage::setup(), 500).await;
     assert_eq!(report.text, "half said\n\n[Generation cancelled]");
-    assert_eq!(texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
+    assert_eq!(message_texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
     assert_eq!(session.history().entries()[1].message.tool_calls().count(), 0);
     stage.provider.add_answer([ScriptedProviderAction::text("going on")]);
-    assert_eq!(session.turn("continue", &Cancel::new()).await.text, "going on");
+    assert_eq!(session.run_turn("continue", &Cancel::new()).await.text, "going on");
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_before_the_first_delta_keeps_the_prompt_and_adds_a_mark() {
     let stage = TestStage::new([]);
     stage.provider.add_answer([ScriptedProviderAction::Hang]);
-    let (session, report) = cancelled_after(&stage, TestStage::setup(), 0).await;
+    let (session, report) = run_cancelled_after(&stage, TestStage::setup(), 0).await;
     assert_eq!(report.text, "[Generation cancelled]");
-    assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
+    assert_eq!(message_texts(&session), ["x", "[Generation cancelled]"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,7 +67,7 @@ async fn a_turn_that_is_cancelled_before_it_begins_sends_nothing() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    assert_eq!(session.turn("x", &cancel).await.outcome, Outcome::Cancelled);
+    assert_eq!(session.run_turn("x", &cancel).await.outcome, Outcome::Cancelled);
     assert!(stage.provider.requests().is_empty());
 }
 
@@ -79,8 +79,8 @@ async fn cancel_ends_the_wait_for_a_retry() {
         ..Error::new(ErrorKind::Provider, "overloaded").temporary()
     };
     stage.provider.add_answer([ScriptedProviderAction::Fail(error)]);
-    let (session, _) = cancelled_after(&stage, TestStage::setup(), 10_000).await;
-    assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
+    let (session, _) = run_cancelled_after(&stage, TestStage::setup(), 10_000).await;
+    assert_eq!(message_texts(&session), ["x", "[Generation cancelled]"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn cancel_while_tools_run_gives_each_open_call_a_result() {
     ]);
     let setup = TestStage::setup();
     setup.rules.lock().allow_all = true;
-    let (session, report) = cancelled_after(&stage, setup, 500).await;
+    let (session, report) = run_cancelled_after(&stage, setup, 500).await;
     assert_eq!(report.text, "[Generation cancelled]");
     let results: Vec<(String, String)> = session.history().entries()[2]
         .message
@@ -124,10 +124,10 @@ async fn cancel_while_tools_run_gives_each_open_call_a_result() {
 #[tokio::test(start_paused = true)]
 async fn cancel_during_a_permission_prompt_ends_the_call() {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
-    stage.person.answers([]);
+    stage.person.add_answers([]);
     stage.provider.add_answer([ScriptedProviderAction::call("1", "write", json!({}))]);
-    let (session, _) = cancelled_after(&stage, TestStage::setup(), 500).await;
-    assert_eq!(stage.person.questions().len(), 1);
+    let (session, _) = run_cancelled_after(&stage, TestStage::setup(), 500).await;
+    assert_eq!(stage.person.form_questions().len(), 1);
     assert!(stage.tools.recorded_calls().is_empty());
     assert!(session.history().entries()[2].message.tool_results().all(|result| result.is_error));
 }
@@ -140,9 +140,9 @@ async fn deltas_after_a_cancel_are_ignored() {
         ScriptedProviderAction::Wait(1_000),
         ScriptedProviderAction::text("unseen"),
     ]);
-    cancelled_after(&stage, TestStage::setup(), 500).await;
+    run_cancelled_after(&stage, TestStage::setup(), 500).await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(stage.events.text(), "seen");
+    assert_eq!(stage.events.shown_text(), "seen");
     let events = stage.events.events();
     assert!(matches!(events.last(), Some(Event::TurnFinished { outcome: Outcome::Cancelled, .. })));
 }
@@ -159,7 +159,7 @@ async fn response_that_completes_at_the_moment_of_the_cancel_is_kept() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         cancel.cancel();
     };
-    let ((), report) = tokio::join!(biased; stop, session.turn("x", &cancel));
+    let ((), report) = tokio::join!(biased; stop, session.run_turn("x", &cancel));
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "all"));
 }
 
@@ -169,12 +169,12 @@ async fn session_continues_after_a_turn_future_is_dropped() {
     stage.provider.add_answer([ScriptedProviderAction::call("1", "read", json!({ "ms": 1_000 }))]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
-    let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
+    let turn = tokio::time::timeout(Duration::from_millis(100), session.run_turn("x", &cancel));
     turn.await.unwrap_err();
     stage.provider.add_answer([
         ScriptedProviderAction::Shown(Delta::notice("hm")),
         ScriptedProviderAction::text("fine"),
     ]);
-    assert_eq!(session.turn("y", &Cancel::new()).await.outcome, Outcome::Done);
+    assert_eq!(session.run_turn("y", &Cancel::new()).await.outcome, Outcome::Done);
     History::restore(session.history().entries().iter().cloned()).unwrap();
 }

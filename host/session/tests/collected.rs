@@ -6,66 +6,66 @@ use jaato_session::testing::{ScriptedGcAction, ScriptedProviderAction, ScriptedT
 use jaato_session::{Cancel, History, Session, SessionSetup};
 use jaato_types::{CompletionRequest, Condition, ErrorKind, GcPlan, Message};
 
-fn stage() -> TestStage {
+fn collecting_stage() -> TestStage {
     let find = ScriptedTool::echo("find").available_if(Condition::MessagesCollected, "later");
     TestStage::new([ScriptedTool::echo("look"), find])
 }
 
-fn tools(request: &CompletionRequest) -> Vec<&str> {
+fn offered_tool_names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
-async fn say(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
-    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(200)]);
-    turn(session, prompt).await;
+async fn send_prompt(stage: &TestStage, session: &mut Session, prompt: &str) -> CompletionRequest {
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(200)]);
+    run_turn(session, prompt).await;
     last_request(stage)
 }
 
 #[tokio::test(start_paused = true)]
 async fn tool_joins_with_the_collection_and_a_note_names_it() {
-    let stage = stage();
+    let stage = collecting_stage();
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
-    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    assert_eq!(tools(&last_request(&stage)), ["look"]);
-    session.gc(&Cancel::new()).await.unwrap();
-    let request = say(&stage, &mut session, "next").await;
-    assert_eq!(tools(&request), ["look", "find"]);
+    let mut session = session_after_turns(&stage, TestStage::setup(), 3).await;
+    assert_eq!(offered_tool_names(&last_request(&stage)), ["look"]);
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    let request = send_prompt(&stage, &mut session, "next").await;
+    assert_eq!(offered_tool_names(&request), ["look", "find"]);
     let note = "[Earlier turns of this conversation were removed here to save room. `find` finds \
                 what they contain.]\n\nprompt 2";
     assert_eq!(request.messages[0].text(), note);
-    let later = say(&stage, &mut session, "later").await;
+    let later = send_prompt(&stage, &mut session, "later").await;
     assert_eq!(later.tools, request.tools);
     assert_eq!(later.messages[..3], request.messages[..3], "the request stays as it was sent");
 
     let setup = SessionSetup { history: session.history().clone(), ..TestStage::setup() };
     let mut session = stage.start(setup).unwrap();
-    let request = say(&stage, &mut session, "after a restart").await;
-    assert_eq!(tools(&request), ["look", "find"]);
+    let request = send_prompt(&stage, &mut session, "after a restart").await;
+    assert_eq!(offered_tool_names(&request), ["look", "find"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn replaced_answer_offers_no_tool() {
-    let stage = stage();
-    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.add_answer([ScriptedProviderAction::text("another"), used(100)]);
-    session.turn_again(&Cancel::new()).await;
-    assert_eq!(tools(&last_request(&stage)), ["look"]);
+    let stage = collecting_stage();
+    let mut session = session_after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.add_answer([ScriptedProviderAction::text("another"), usage_action(100)]);
+    session.repeat_last_turn(&Cancel::new()).await;
+    assert_eq!(offered_tool_names(&last_request(&stage)), ["look"]);
     let setup = SessionSetup { history: session.history().clone(), ..TestStage::setup() };
     let mut session = stage.start(setup).unwrap();
-    assert_eq!(tools(&say(&stage, &mut session, "go on").await), ["look"]);
+    assert_eq!(offered_tool_names(&send_prompt(&stage, &mut session, "go on").await), ["look"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn summary_says_which_tool_has_the_rest() {
-    let stage = stage();
+    let stage = collecting_stage();
     stage.gc.add_gc([ScriptedGcAction::plan_of(|_| GcPlan {
         drop: vec![0, 1, 2, 3],
         summary: Some(Message::user("They spoke.\n\n")),
         ..GcPlan::default()
     })]);
-    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    session.gc(&Cancel::new()).await.unwrap();
-    let request = say(&stage, &mut session, "next").await;
+    let mut session = session_after_turns(&stage, TestStage::setup(), 3).await;
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    let request = send_prompt(&stage, &mut session, "next").await;
     let expected = "They spoke.\n\n[The summary above replaces earlier turns. `find` finds what \
                     they contain.]\n\nprompt 2";
     assert_eq!(request.messages[0].text(), expected);
@@ -73,12 +73,12 @@ async fn summary_says_which_tool_has_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn record_says_what_was_collected_and_in_which_turn() {
-    let stage = stage();
+    let stage = collecting_stage();
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
-    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    session.gc(&Cancel::new()).await.unwrap();
-    say(&stage, &mut session, "next").await;
-    let record = session.handle().record().unwrap();
+    let mut session = session_after_turns(&stage, TestStage::setup(), 2).await;
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    send_prompt(&stage, &mut session, "next").await;
+    let record = session.handle().published_record().unwrap();
     let collected: Vec<bool> = record.entries.iter().map(|entry| entry.is_collected()).collect();
     assert_eq!(collected, [true, true, false, false, false, false]);
     assert!(record.entries.iter().all(|entry| !entry.is_shortened()), "a note shortens nothing");
@@ -89,40 +89,40 @@ async fn record_says_what_was_collected_and_in_which_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn collection_is_taken_back_once_with_its_messages_and_without_its_notes() {
-    let stage = stage();
+    let stage = collecting_stage();
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1), ScriptedGcAction::keep_last_turns(1)]);
-    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
+    let mut session = session_after_turns(&stage, TestStage::setup(), 3).await;
     assert_eq!(session.undo_gc().unwrap_err().kind, ErrorKind::NotFound);
-    let before = session.request();
-    session.gc(&Cancel::new()).await.unwrap();
+    let before = session.next_request();
+    session.collect_for_user(&Cancel::new()).await.unwrap();
     let undone = session.undo_gc().unwrap();
     assert_eq!((undone.messages_restored, undone.messages_whole), (4, 0));
     assert!(undone.tokens_after > undone.tokens_before, "{undone:?}");
-    assert_eq!(session.request(), before, "the tool has left, too");
+    assert_eq!(session.next_request(), before, "the tool has left, too");
     assert_eq!(session.undo_gc().unwrap_err().kind, ErrorKind::NotFound);
 
-    session.gc(&Cancel::new()).await.unwrap();
-    say(&stage, &mut session, "next").await;
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    send_prompt(&stage, &mut session, "next").await;
     session.undo_gc().unwrap();
-    let expected = [&texts(&before)[..], &["next".to_owned(), "so".to_owned()]].concat();
-    assert_eq!(texts(&session.request()), expected, "what came since stays");
+    let expected = [&request_texts(&before)[..], &["next".to_owned(), "so".to_owned()]].concat();
+    assert_eq!(request_texts(&session.next_request()), expected, "what came since stays");
 }
 
 #[tokio::test(start_paused = true)]
 async fn collection_that_does_not_fit_is_not_taken_back() {
-    let stage = stage();
+    let stage = collecting_stage();
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for tokens in [4_300, 8_600] {
-        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(tokens)]);
-        turn(&mut session, &"long ".repeat(3_400)).await;
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(tokens)]);
+        run_turn(&mut session, &"long ".repeat(3_400)).await;
     }
-    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(600)]);
-    turn(&mut session, "prompt 2").await;
-    let collected = session.request();
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(600)]);
+    run_turn(&mut session, "prompt 2").await;
+    let collected = session.next_request();
     let error = session.undo_gc().unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert!(error.message.starts_with("the messages do not fit: with them"), "{error}");
     assert!(error.message.ends_with("of 10000 tokens, and jaato makes room at 80 %"), "{error}");
-    assert_eq!(session.request(), collected);
+    assert_eq!(session.next_request(), collected);
 }

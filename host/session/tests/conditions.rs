@@ -36,14 +36,14 @@ fn condition_on_tool(tool: &str) -> Condition {
     Condition::objects_of(ToolName::from(tool))
 }
 
-fn names(request: &CompletionRequest) -> Vec<&str> {
+fn offered_tool_names(request: &CompletionRequest) -> Vec<&str> {
     let own = ["view_environment", "list_tools", "get_tool_schemas"];
     let names = request.tools.iter().map(|spec| spec.name.as_str());
     names.filter(|name| !own.contains(name)).collect()
 }
 
 /// Returns the data in a request's last message about tools that ran by themselves.
-fn ran(request: &CompletionRequest) -> Vec<Value> {
+fn automatic_results(request: &CompletionRequest) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
         Part::Data(data) => match &data.content {
@@ -55,12 +55,12 @@ fn ran(request: &CompletionRequest) -> Vec<Value> {
     values.filter(|value| value.get("tool_ran_by_itself").is_some()).collect()
 }
 
-fn result(request: &CompletionRequest) -> Value {
+fn last_result(request: &CompletionRequest) -> Value {
     let message = request.messages.last().unwrap();
     Value::Object(message.tool_results().next().unwrap().content.clone())
 }
 
-fn notices(stage: &TestStage) -> Vec<String> {
+fn notice_texts(stage: &TestStage) -> Vec<String> {
     let events = stage.events.events().into_iter();
     let notice = |event| match event {
         Event::Notice { text, .. } => Some(text),
@@ -70,7 +70,7 @@ fn notices(stage: &TestStage) -> Vec<String> {
 }
 
 async fn run_turn(session: &mut Session, prompt: &str) -> Outcome {
-    session.turn(prompt, &Cancel::new()).await.outcome
+    session.run_turn(prompt, &Cancel::new()).await.outcome
 }
 
 fn change_object(id: &str, name: &str, count: u64) -> [ScriptedProviderAction; 1] {
@@ -90,18 +90,26 @@ async fn tool_is_offered_while_its_condition_holds_and_otherwise_says_why() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), ["catch"]);
-    let refused = result(&requests[1]);
+    assert_eq!(offered_tool_names(&requests[0]), ["catch"]);
+    let refused = last_result(&requests[1]);
     let why = "the tool `fry` is not available: once `catch` has caught some";
     assert_eq!(refused["error"]["message"], why, "{refused}");
-    assert_eq!(names(&requests[1]), ["catch"]);
-    assert_eq!(names(&requests[2]), ["catch", "fry"], "at the end, where requests change least");
-    assert_eq!(result(&requests[3]), json!({ "echo": {} }));
-    assert_eq!(names(&requests[4]), ["catch", "fry"], "what was sent stays until the next cut");
+    assert_eq!(offered_tool_names(&requests[1]), ["catch"]);
+    assert_eq!(
+        offered_tool_names(&requests[2]),
+        ["catch", "fry"],
+        "at the end, where requests change least"
+    );
+    assert_eq!(last_result(&requests[3]), json!({ "echo": {} }));
+    assert_eq!(
+        offered_tool_names(&requests[4]),
+        ["catch", "fry"],
+        "what was sent stays until the next cut"
+    );
     let expected = ["the tool `fry` is now available", "the tool `fry` is now unavailable"];
-    assert_eq!(notices(&stage), expected);
+    assert_eq!(notice_texts(&stage), expected);
     // A user may call it at any time.
-    let done = session.call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
+    let done = session.run_user_call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
     assert_eq!(Value::Object(done.content), json!({ "echo": {} }));
 }
 
@@ -124,9 +132,9 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), ["catch", "none", "none_of"]);
-    assert_eq!(names(&requests[1]), ["catch", "any"]);
-    assert_eq!(names(&requests[2]), ["catch", "none", "none_of"]);
+    assert_eq!(offered_tool_names(&requests[0]), ["catch", "none", "none_of"]);
+    assert_eq!(offered_tool_names(&requests[1]), ["catch", "any"]);
+    assert_eq!(offered_tool_names(&requests[2]), ["catch", "none", "none_of"]);
     assert_eq!(requests[0].messages, requests[1].messages[..1], "what was said stays");
 }
 
@@ -134,7 +142,8 @@ async fn conditions_depend_on_objects_and_unknown_conditions_never_hold() {
 async fn discoverable_tools_also_wait_for_their_condition() {
     let fry =
         ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
-    let stage = TestStage::new([fry.state(ToolState::Inactive), object_changing_tool("catch")]);
+    let stage =
+        TestStage::new([fry.with_state(ToolState::Inactive), object_changing_tool("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -150,7 +159,7 @@ async fn discoverable_tools_also_wait_for_their_condition() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry some fish").await;
     let requests = stage.provider.requests();
-    let listed = result(&requests[1]);
+    let listed = last_result(&requests[1]);
     let fry = &listed["tools"][1];
     assert_eq!(fry["name"], "fry", "{listed}");
     assert_eq!(
@@ -158,17 +167,18 @@ async fn discoverable_tools_also_wait_for_their_condition() {
         (&json!(false), &json!("once there is fish"))
     );
     assert_eq!(listed["tools"][0].get("available"), None);
-    let shown = result(&requests[2]);
+    let shown = last_result(&requests[2]);
     assert_eq!(shown["schemas"][0]["available_when"], "once there is fish");
     assert_eq!(shown.get("activated"), None, "{shown}");
-    assert_eq!(names(&requests[2]), ["catch"]);
-    assert_eq!(names(&requests[3]), ["catch", "fry"], "it was asked for");
+    assert_eq!(offered_tool_names(&requests[2]), ["catch"]);
+    assert_eq!(offered_tool_names(&requests[3]), ["catch", "fry"], "it was asked for");
 }
 
 #[tokio::test(start_paused = true)]
 async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
-    let weigh =
-        ScriptedTool::echo("weigh").state(ToolState::Inactive).run_if(condition_on_tool("catch"));
+    let weigh = ScriptedTool::echo("weigh")
+        .with_state(ToolState::Inactive)
+        .run_if(condition_on_tool("catch"));
     let stage = TestStage::new([object_changing_tool("catch"), weigh]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer(change_object("1", "catch", 1));
@@ -187,15 +197,15 @@ async fn self_running_tool_runs_once_per_change_and_its_result_is_sent() {
         "arguments": {},
         "result": { "echo": {} },
     });
-    assert_eq!(ran(&requests[0]), [] as [Value; 0]);
-    assert_eq!(ran(&requests[1]), std::slice::from_ref(&told));
-    assert_eq!(ran(&requests[2]), [told]);
-    assert_eq!(ran(&requests[3]), [] as [Value; 0], "nothing has changed");
+    assert_eq!(automatic_results(&requests[0]), [] as [Value; 0]);
+    assert_eq!(automatic_results(&requests[1]), std::slice::from_ref(&told));
+    assert_eq!(automatic_results(&requests[2]), [told]);
+    assert_eq!(automatic_results(&requests[3]), [] as [Value; 0], "nothing has changed");
     for pair in requests.windows(2) {
         let [before, after] = pair else { unreachable!() };
         assert!(after.messages.starts_with(&before.messages));
     }
-    assert_eq!(names(&requests[3]), ["catch"], "running does not activate it");
+    assert_eq!(offered_tool_names(&requests[3]), ["catch"], "running does not activate it");
     assert_eq!(
         stage.tools.recorded_calls().iter().filter(|it| it.call.name.as_str() == "weigh").count(),
         2
@@ -210,17 +220,17 @@ async fn self_running_tool_passes_the_same_checks_as_a_model_call() {
         "required": ["how"],
         "additionalProperties": false,
     });
-    let strict = ScriptedTool::echo("strict").schema(schema).run_if(Condition::NoObjects);
+    let strict = ScriptedTool::echo("strict").with_schema(schema).run_if(Condition::NoObjects);
     let write = ScriptedTool::echo("write").writing().run_if(Condition::NoObjects);
     let stage = TestStage::new([strict, write]);
-    stage.person.answers([PermissionAnswer {
+    stage.person.add_answers([PermissionAnswer {
         comment: Some("not now".to_owned()),
         ..PermissionAnswer::once(Is::Deny)
     }]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Done);
-    let told = ran(&stage.provider.requests()[0]);
+    let told = automatic_results(&stage.provider.requests()[0]);
     let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
     assert!(error(0).contains("`how`"), "{told:?}");
     assert_eq!(error(1), "the user denied the call to `write`: not now (rule `person.denied`)");
@@ -264,7 +274,7 @@ async fn self_running_tools_that_trigger_each_other_stop_at_a_limit() {
         seats.iter().filter(|seat| seat.call.name.as_str() != "other").count()
     };
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize);
-    assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
+    assert!(notice_texts(&stage).iter().any(|text| text.contains("8 times in this turn")));
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "again").await;
     assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts from zero");
@@ -286,7 +296,7 @@ async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
             })
         }
     };
-    let moody = ScriptedTool::echo("moody").answers(answer);
+    let moody = ScriptedTool::echo("moody").with_condition_answer(answer);
     let moody = moody.available_if(Condition::Asked, "some day").run_if(Condition::Asked);
     let stage = TestStage::new([
         moody,
@@ -299,23 +309,28 @@ async fn plugin_decides_a_condition_only_if_the_spec_says_so() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
-    assert_eq!(ran(&requests[0])[0]["arguments"], json!({ "at": 0 }));
+    assert_eq!(automatic_results(&requests[0])[0]["arguments"], json!({ "at": 0 }));
     assert_eq!(
-        result(&requests[1])["error"]["message"],
+        last_result(&requests[1])["error"]["message"],
         "the tool `moody` is not available: when I say so"
     );
-    assert_eq!(ran(&requests[2])[0]["arguments"], json!({ "at": 3 }), "the objects changed");
-    assert_eq!(names(&requests[2]), ["moody"]);
+    assert_eq!(
+        automatic_results(&requests[2])[0]["arguments"],
+        json!({ "at": 3 }),
+        "the objects changed"
+    );
+    assert_eq!(offered_tool_names(&requests[2]), ["moody"]);
     assert_eq!(asked.load(Ordering::Relaxed), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn failing_or_silent_condition_is_false_and_reported_once() {
-    let broken =
-        ScriptedTool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
-    let silent = ScriptedTool::echo("silent").answers(|_, _| std::future::pending());
-    let wrong = ScriptedTool::echo("wrong")
-        .answers(|_, _| async { Ok(ConditionAnswer::yes().with_arguments(json!("all"))) });
+    let broken = ScriptedTool::echo("broken")
+        .with_condition_answer(|_, _| async { Err(Error::failed("no idea")) });
+    let silent = ScriptedTool::echo("silent").with_condition_answer(|_, _| std::future::pending());
+    let wrong = ScriptedTool::echo("wrong").with_condition_answer(|_, _| async {
+        Ok(ConditionAnswer::yes().with_arguments(json!("all")))
+    });
     let stage = TestStage::new([
         broken.available_if(Condition::Asked, "some day"),
         silent.run_if(Condition::Asked),
@@ -336,16 +351,18 @@ async fn failing_or_silent_condition_is_false_and_reported_once() {
         ),
         format!("a condition of the tool `broken` {counts_as}no idea"),
     ];
-    assert_eq!(notices(&stage), expected);
-    assert!(stage.provider.requests().iter().all(|request| ran(request).is_empty()));
+    assert_eq!(notice_texts(&stage), expected);
+    assert!(stage.provider.requests().iter().all(|request| automatic_results(request).is_empty()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
     for tool in [
-        ScriptedTool::echo("asks").answers(|_, _| std::future::pending()).run_if(Condition::Asked),
         ScriptedTool::echo("asks")
-            .answers(|_, _| std::future::pending())
+            .with_condition_answer(|_, _| std::future::pending())
+            .run_if(Condition::Asked),
+        ScriptedTool::echo("asks")
+            .with_condition_answer(|_, _| std::future::pending())
             .available_if(Condition::Asked, "x"),
         ScriptedTool::new("hangs", |_, _| std::future::pending()).run_if(Condition::NoObjects),
     ] {
@@ -357,12 +374,12 @@ async fn cancel_ends_a_pending_condition_and_a_self_running_tool() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             soon.cancel();
         });
-        let report = session.turn("go", &cancel).await;
+        let report = session.run_turn("go", &cancel).await;
         assert_eq!(report.outcome, Outcome::Cancelled);
         assert!(report.duration_ms < 100, "{report:?}");
         assert_eq!(stage.provider.requests().len(), 0);
         stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-        stage.tools.replace([], "gone");
+        stage.tools.replace_tools([], "gone");
         assert_eq!(run_turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
     }
 }
@@ -375,7 +392,7 @@ async fn self_running_results_of_an_unsent_prompt_are_dropped() {
     assert_eq!(run_turn(&mut session, "go").await, Outcome::Failed);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     assert_eq!(run_turn(&mut session, "go again").await, Outcome::Done);
-    let told = ran(&stage.provider.requests()[1]);
+    let told = automatic_results(&stage.provider.requests()[1]);
     assert_eq!(told.len(), 1, "once: {told:?}");
 }
 
@@ -383,7 +400,8 @@ async fn self_running_results_of_an_unsent_prompt_are_dropped() {
 async fn replaced_tools_are_offered_by_their_new_conditions() {
     let fry =
         || ScriptedTool::echo("fry").available_if(condition_on_tool("catch"), "once there is fish");
-    let stage = TestStage::new([fry().state(ToolState::Inactive), object_changing_tool("catch")]);
+    let stage =
+        TestStage::new([fry().with_state(ToolState::Inactive), object_changing_tool("catch")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -392,27 +410,30 @@ async fn replaced_tools_are_offered_by_their_new_conditions() {
     )]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "fry").await;
-    stage.tools.replace(
-        [ScriptedTool::echo("fry").state(ToolState::Inactive), object_changing_tool("catch")],
+    stage.tools.replace_tools(
+        [ScriptedTool::echo("fry").with_state(ToolState::Inactive), object_changing_tool("catch")],
         "bare",
     );
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and without a condition?").await;
-    stage.tools.replace([object_changing_tool("catch")], "gone");
+    stage.tools.replace_tools([object_changing_tool("catch")], "gone");
     stage.provider.add_answer([ScriptedProviderAction::call("2", "fry", json!({}))]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and gone?").await;
-    stage.tools.replace([fry(), object_changing_tool("catch")], "back");
+    stage.tools.replace_tools([fry(), object_changing_tool("catch")], "back");
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "and with one again?").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[1]), ["catch"]);
-    assert_eq!(names(&requests[2]), ["catch", "fry"]);
-    assert_eq!(names(&requests[3]), ["catch", "fry"], "what was sent stays");
+    assert_eq!(offered_tool_names(&requests[1]), ["catch"]);
+    assert_eq!(offered_tool_names(&requests[2]), ["catch", "fry"]);
+    assert_eq!(offered_tool_names(&requests[3]), ["catch", "fry"], "what was sent stays");
     let why = "the tool `fry` no longer exists: its plugin was changed or removed";
-    assert_eq!(result(&requests[4])["error"]["message"], why);
+    assert_eq!(last_result(&requests[4])["error"]["message"], why);
     let back = session.toolbox();
-    assert!(back.active().all(|spec| spec.name.as_str() != "fry"), "it is withheld from the start");
+    assert!(
+        back.active_tools().all(|spec| spec.name.as_str() != "fry"),
+        "it is withheld from the start"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -433,9 +454,9 @@ async fn tool_is_offered_only_if_the_environment_supports_it() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "go").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), ["a", "b", "e"], "in its own place");
-    let refused = result(&requests[1]).to_string();
+    assert_eq!(offered_tool_names(&requests[0]), ["a", "b", "e"], "in its own place");
+    let refused = last_result(&requests[1]).to_string();
     assert!(refused.contains("not available: where terminals are"), "{refused}");
-    assert_eq!(names(&requests[1]), ["a", "b", "e"]);
-    assert_eq!(notices(&stage), [""; 0]);
+    assert_eq!(offered_tool_names(&requests[1]), ["a", "b", "e"]);
+    assert_eq!(notice_texts(&stage), [""; 0]);
 }

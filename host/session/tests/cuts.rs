@@ -10,7 +10,7 @@ use jaato_types::{
 use serde_json::json;
 
 async fn run_turn(session: &mut Session, prompt: &str) -> Outcome {
-    session.turn(prompt, &Cancel::new()).await.outcome
+    session.run_turn(prompt, &Cancel::new()).await.outcome
 }
 
 fn signed_actions() -> [ScriptedProviderAction; 4] {
@@ -22,7 +22,7 @@ fn signed_actions() -> [ScriptedProviderAction; 4] {
     ]
 }
 
-fn names(request: &CompletionRequest) -> Vec<&str> {
+fn offered_tool_names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
@@ -77,7 +77,7 @@ async fn a_signature_of_a_megabyte_goes_back_whole() {
 
 #[tokio::test(start_paused = true)]
 async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
-    let hidden = || ScriptedTool::echo("dig").state(ToolState::Inactive);
+    let hidden = || ScriptedTool::echo("dig").with_state(ToolState::Inactive);
     let dig = || [ScriptedProviderAction::call("1", "dig", json!({}))];
     let play = |takes: ModelCapabilities| async move {
         let stage = TestStage::new([ScriptedTool::echo("look"), hidden()]);
@@ -92,8 +92,8 @@ async fn new_tool_causes_a_cut_unless_the_provider_can_add_tools() {
         stage.provider.requests()
     };
     let requests = play(ModelCapabilities::default()).await;
-    assert_eq!(names(&requests[1]), ["look", "list_tools", "get_tool_schemas"]);
-    assert_eq!(names(&requests[2]), ["look", "list_tools", "get_tool_schemas", "dig"]);
+    assert_eq!(offered_tool_names(&requests[1]), ["look", "list_tools", "get_tool_schemas"]);
+    assert_eq!(offered_tool_names(&requests[2]), ["look", "list_tools", "get_tool_schemas", "dig"]);
     assert_eq!(requests[1].messages[1].parts.len(), 4);
     assert_eq!(requests[2].messages[1].parts, [Part::text("yes")], "signed over other tools");
 
@@ -117,16 +117,16 @@ async fn gc_causes_a_cut_and_sends_a_new_tool_list() {
     stage.provider.add_answer(signed_actions());
     run_turn(&mut session, "one").await;
     run_turn(&mut session, "two").await;
-    stage.tools.replace([ScriptedTool::echo("look")], "less");
+    stage.tools.replace_tools([ScriptedTool::echo("look")], "less");
     stage.provider.add_answer([ScriptedProviderAction::text("third")]);
     run_turn(&mut session, "three").await;
-    session.gc(&Cancel::new()).await.unwrap();
+    session.collect_for_user(&Cancel::new()).await.unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("fourth")]);
     run_turn(&mut session, "four").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[2]), ["look", "dig"], "what went stays listed");
+    assert_eq!(offered_tool_names(&requests[2]), ["look", "dig"], "what went stays listed");
     assert_eq!(requests[2].messages[3].parts.len(), 4);
-    assert_eq!(names(&requests[3]), ["look"]);
+    assert_eq!(offered_tool_names(&requests[3]), ["look"]);
     assert_eq!(requests[3].messages[1].parts, [Part::text("yes")]);
     let record = &session.history().entries()[3].message.parts;
     assert_eq!(record.len(), 4, "the record keeps all of it");
@@ -142,7 +142,7 @@ async fn paused_response_continues_in_the_next_request_as_one_message() {
     ];
     stage.provider.add_answer(beats);
     stage.provider.add_answer([ScriptedProviderAction::text("two")]);
-    let report = session.turn("count", &Cancel::new()).await;
+    let report = session.run_turn("count", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "one two"));
     let requests = stage.provider.requests();
     let paused = Message::model(vec![Part::text("one ")]);
@@ -156,7 +156,7 @@ async fn paused_response_continues_in_the_next_request_as_one_message() {
         ScriptedProviderAction::Finish(FinishReason::Paused),
     ]);
     stage.provider.add_answer([ScriptedProviderAction::Fail(jaato_types::Error::failed("gone"))]);
-    let report = session.turn("more", &Cancel::new()).await;
+    let report = session.run_turn("more", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert!(report.text.starts_with("three \n\n[Generation"), "{:?}", report.text);
 }
@@ -174,7 +174,7 @@ async fn model_refusal_and_full_window_end_the_turn_with_specific_errors() {
             ScriptedProviderAction::text("well"),
             ScriptedProviderAction::Finish(reason),
         ]);
-        let report = session.turn("go", &Cancel::new()).await;
+        let report = session.run_turn("go", &Cancel::new()).await;
         assert_eq!(report.outcome, outcome);
         let error = report.error.unwrap();
         assert!(error.message.starts_with(says) && error.hint.is_some(), "{error}");

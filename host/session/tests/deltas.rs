@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 
 async fn play_turn(stage: &TestStage) -> Session {
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done, "{report:?}");
     session
 }
@@ -18,38 +18,38 @@ fn delta_action(text: &str) -> ScriptedProviderAction {
 }
 
 /// Checks the last answer in the history, the text that the user saw, and the notices.
-async fn check(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, notices: &str) {
+async fn check_deltas(beats: Vec<ScriptedProviderAction>, answer: &str, seen: &str, notices: &str) {
     let stage = TestStage::new([]);
     stage.provider.add_answer(beats);
     let session = play_turn(&stage).await;
     assert_eq!(session.history().entries()[1].message.text(), answer);
-    assert_eq!(stage.events.text(), seen);
+    assert_eq!(stage.events.shown_text(), seen);
     assert_eq!(stage.events.notices(), notices);
 }
 
 #[tokio::test(start_paused = true)]
 async fn text_missing_from_the_deltas_is_shown_at_the_end() {
-    check(
+    check_deltas(
         vec![delta_action("one "), ScriptedProviderAction::Unseen(Part::text("one two"))],
         "one two",
         "one two",
         "",
     )
     .await;
-    check(vec![ScriptedProviderAction::Unseen(Part::text("all"))], "all", "all", "").await;
+    check_deltas(vec![ScriptedProviderAction::Unseen(Part::text("all"))], "all", "all", "").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn completion_overrides_its_deltas_and_the_user_gets_a_notice() {
     let notice = "host: the provider's final answer differs from what it streamed\n";
-    check(
+    check_deltas(
         vec![delta_action("two"), ScriptedProviderAction::Unseen(Part::text("one"))],
         "one",
         "twoone",
         notice,
     )
     .await;
-    check(
+    check_deltas(
         vec![delta_action("longer"), ScriptedProviderAction::Unseen(Part::text("long"))],
         "long",
         "longerlong",
@@ -61,7 +61,8 @@ async fn completion_overrides_its_deltas_and_the_user_gets_a_notice() {
 #[tokio::test(start_paused = true)]
 async fn empty_completion_is_replaced_by_the_streamed_text() {
     let notice = "host: the provider's final answer was empty: jaato keeps the streamed text\n";
-    check(vec![delta_action("one "), delta_action("two")], "one two", "one two", notice).await;
+    check_deltas(vec![delta_action("one "), delta_action("two")], "one two", "one two", notice)
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +153,7 @@ async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
     ]);
     stage.provider.add_answer([ScriptedProviderAction::text("again")]);
     let mut session = play_turn(&stage).await;
-    let report = session.turn("y", &Cancel::new()).await;
+    let report = session.run_turn("y", &Cancel::new()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "again"));
     let sent = &stage.provider.requests()[1].messages[1].parts;
     assert_eq!(sent, &[Part::Unknown(smell), Part::text("a rose")]);

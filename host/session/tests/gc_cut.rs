@@ -9,14 +9,14 @@ use serde_json::json;
 #[tokio::test(start_paused = true)]
 async fn oversized_prompt_is_always_sent_as_the_same_head_and_tail() {
     let stage = TestStage::new([]);
-    let setup = TestStage::setup_of(8_192);
-    let mut session = after_turns(&stage, setup, 2).await;
+    let setup = TestStage::setup_with_limit(8_192);
+    let mut session = session_after_turns(&stage, setup, 2).await;
     let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
     stage
         .provider
-        .add_answer([ScriptedProviderAction::text("I see"), used(3_400)])
+        .add_answer([ScriptedProviderAction::text("I see"), usage_action(3_400)])
         .add_answer([ScriptedProviderAction::text("yes")]);
-    assert_eq!(turn(&mut session, &prompt).await.outcome, Outcome::Done);
+    assert_eq!(run_turn(&mut session, &prompt).await.outcome, Outcome::Done);
     let sent = last_request(&stage).messages.pop().unwrap().text();
     assert!(sent.starts_with("the beginning 0123") && sent.ends_with(" the end"));
     assert!((10_000..13_500).contains(&sent.len()), "{}", sent.len());
@@ -27,14 +27,16 @@ async fn oversized_prompt_is_always_sent_as_the_same_head_and_tail() {
     let left_out = prompt.len() - head.len() - tail.len();
     let counts = format!("{left_out} of {} bytes are left out here", prompt.len());
     assert_eq!(gap, format!("{counts}; the whole text is in the file `{path}`"));
-    let [line] = &gcs(&stage)[..] else { panic!("{:?}", gcs(&stage)) };
+    let [line] = &recorded_collections(&stage)[..] else {
+        panic!("{:?}", recorded_collections(&stage))
+    };
     assert!(
         line.starts_with("Threshold host: 0/0 removed, 1 cut. a text of 1050022 bytes"),
         "{line}"
     );
     // Earlier messages stay, and so does the truncated one in later requests.
     assert_eq!(last_request(&stage).messages.len(), 5);
-    turn(&mut session, "and?").await;
+    run_turn(&mut session, "and?").await;
     assert_eq!(last_request(&stage).messages[4].text(), sent);
     assert_eq!(session.history().entries()[4].message.text(), prompt, "the record has it whole");
 }
@@ -45,12 +47,12 @@ async fn a_prompt_that_fits_is_left_alone() {
     stage.provider.add_answer([ScriptedProviderAction::text("I see")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let prompt = "word ".repeat(6_000);
-    turn(&mut session, &prompt).await;
+    run_turn(&mut session, &prompt).await;
     assert_eq!(last_request(&stage).messages[0].text(), prompt);
-    assert!(gcs(&stage).is_empty());
+    assert!(recorded_collections(&stage).is_empty());
 }
 
-fn loud(name: &str) -> ScriptedTool {
+fn loud_tool(name: &str) -> ScriptedTool {
     ScriptedTool::new(name, |call, _| async move {
         let text = format!("{}-", call.id).repeat(4_000);
         Ok(Output::json(json!({ "stdout": text, "exit_code": 0 })))
@@ -59,7 +61,7 @@ fn loud(name: &str) -> ScriptedTool {
 
 #[tokio::test(start_paused = true)]
 async fn oversized_results_share_the_remaining_room() {
-    let stage = TestStage::new([loud("loud"), ScriptedTool::echo("look")]);
+    let stage = TestStage::new([loud_tool("loud"), ScriptedTool::echo("look")]);
     let calls =
         (0..6).map(|n| ScriptedProviderAction::call(&format!("call-{n}"), "loud", json!({})));
     let small = ScriptedProviderAction::call("small", "look", json!({ "text": "small" }));
@@ -68,7 +70,7 @@ async fn oversized_results_share_the_remaining_room() {
         .add_answer(calls.chain([small]))
         .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(turn(&mut session, "look at all").await.outcome, Outcome::Done);
+    assert_eq!(run_turn(&mut session, "look at all").await.outcome, Outcome::Done);
     let results: Vec<_> = last_request(&stage).messages[2].tool_results().cloned().collect();
     let bytes: usize = results.iter().map(|result| json!(result.content).to_string().len()).sum();
     assert!((12_000..17_000).contains(&bytes), "{bytes}");
@@ -87,12 +89,12 @@ async fn oversized_results_share_the_remaining_room() {
     }
     assert_eq!(results[6].content.get("output_file"), None);
     assert_eq!(stage.outputs.files().len(), 6, "a second cut makes no file");
-    assert_eq!(gcs(&stage).len(), 1);
+    assert_eq!(recorded_collections(&stage).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn long_turn_continues_with_truncated_results() {
-    let stage = TestStage::new([loud("loud")]);
+    let stage = TestStage::new([loud_tool("loud")]);
     for number in 0..12 {
         stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
@@ -102,19 +104,19 @@ async fn long_turn_continues_with_truncated_results() {
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let report = turn(&mut session, "start").await;
+    let report = run_turn(&mut session, "start").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 13));
     for request in stage.provider.requests() {
         let bytes = serde_json::to_string(&request).unwrap().len();
         assert!(bytes / 4 < 10_000, "{bytes}");
     }
-    let lines = gcs(&stage);
+    let lines = recorded_collections(&stage);
     assert!((1..10).contains(&lines.len()), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn full_window_truncates_results_but_not_model_text() {
-    let stage = TestStage::new([loud("loud")]);
+    let stage = TestStage::new([loud_tool("loud")]);
     let said = "thinking aloud ".repeat(200);
     for number in 0..5 {
         let call = ScriptedProviderAction::call(&format!("c{number}"), "loud", json!({}));
@@ -122,7 +124,7 @@ async fn full_window_truncates_results_but_not_model_text() {
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(turn(&mut session, "start").await.outcome, Outcome::Done);
+    assert_eq!(run_turn(&mut session, "start").await.outcome, Outcome::Done);
     for request in stage.provider.requests() {
         let bytes = serde_json::to_string(&request).unwrap().len();
         assert!(bytes / 4 < 9_600, "{bytes}");
@@ -134,7 +136,7 @@ async fn full_window_truncates_results_but_not_model_text() {
 /// A request begins differently only directly after a gc event.
 #[tokio::test(start_paused = true)]
 async fn requests_share_their_beginning_except_after_gc_events() {
-    let stage = TestStage::new([loud("loud")]);
+    let stage = TestStage::new([loud_tool("loud")]);
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let mut changed = Vec::new();
@@ -148,7 +150,7 @@ async fn requests_share_their_beginning_except_after_gc_events() {
         )]);
         stage.provider.add_answer([ScriptedProviderAction::text("done")]);
         let from = stage.provider.requests().len();
-        turn(&mut session, &format!("prompt {number}")).await;
+        run_turn(&mut session, &format!("prompt {number}")).await;
         for request in &stage.provider.requests()[from..] {
             let text = serde_json::to_string(&(&request.system, &request.tools, &request.messages));
             if let Some(before) = before.replace(request.clone()) {
@@ -158,16 +160,16 @@ async fn requests_share_their_beginning_except_after_gc_events() {
                 changed.push(!text.starts_with(old.strip_suffix("]]").unwrap()));
             }
         }
-        let collected = gcs(&stage).len();
+        let collected = recorded_collections(&stage).len();
         let changes = changed.iter().filter(|changed| **changed).count();
-        assert_eq!(changes, collected, "turn {number}: {:?}", gcs(&stage));
+        assert_eq!(changes, collected, "turn {number}: {:?}", recorded_collections(&stage));
         told = collected;
     }
     assert!((2..=12).contains(&told), "{told}");
 }
 
 /// Returns the notes in front of a request's prompt.
-fn notes(request: &CompletionRequest) -> Vec<String> {
+fn truncation_notes(request: &CompletionRequest) -> Vec<String> {
     let parts = &request.messages[0].parts;
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text, .. } if text.starts_with("[Left out here") => Some(text.clone()),
@@ -190,10 +192,10 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
         )]);
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    let mut setup = TestStage::setup_of(4_096);
+    let mut setup = TestStage::setup_with_limit(4_096);
     setup.limits.steps_max = 300;
     let mut session = stage.start(setup).unwrap();
-    let report = turn(&mut session, "start").await;
+    let report = run_turn(&mut session, "start").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 201), "{:?}", report.error);
     let requests = stage.provider.requests();
     for (step, request) in requests.iter().enumerate() {
@@ -207,7 +209,7 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
             assert!(results.len() >= 4.min(step), "{} at {step}", results.len());
         }
         // The calls in the request and those that the note counts add up to all executed calls.
-        let said = match notes(request).as_slice() {
+        let said = match truncation_notes(request).as_slice() {
             [] => 0,
             [note] => {
                 let count = note.split("(small: ").nth(1).and_then(|it| it.split(')').next());
@@ -219,18 +221,18 @@ async fn turn_with_many_small_results_drops_its_oldest_calls() {
     }
     assert_eq!(requests[200].messages[0].parts.len(), 2, "one note, and the prompt");
     assert_eq!(session.history().entries().len(), 402, "the record keeps everything");
-    let lines = gcs(&stage);
+    let lines = recorded_collections(&stage);
     assert!(lines.iter().all(|line| line.starts_with("Threshold host: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains(" oldest calls of this turn ")), "{lines:?}");
     // The next turn keeps the note where it is.
     stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
-    assert_eq!(turn(&mut session, "and?").await.outcome, Outcome::Done);
-    assert_eq!(notes(&last_request(&stage)).len(), 1);
+    assert_eq!(run_turn(&mut session, "and?").await.outcome, Outcome::Done);
+    assert_eq!(truncation_notes(&last_request(&stage)).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn large_results_are_truncated_before_calls_are_dropped() {
-    let stage = TestStage::new([loud("loud")]);
+    let stage = TestStage::new([loud_tool("loud")]);
     for number in 0..3 {
         stage.provider.add_answer([ScriptedProviderAction::call(
             &format!("c{number}"),
@@ -240,7 +242,7 @@ async fn large_results_are_truncated_before_calls_are_dropped() {
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    turn(&mut session, "start").await;
-    assert_eq!(notes(&last_request(&stage)), Vec::<String>::new());
+    run_turn(&mut session, "start").await;
+    assert_eq!(truncation_notes(&last_request(&stage)), Vec::<String>::new());
     assert_eq!(last_request(&stage).messages.len(), 7);
 }

@@ -10,20 +10,20 @@ use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};
 use serde_json::json;
 
 /// Runs turns until the gc was asked twice, and returns the gc events.
-async fn misbehaving(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String> {
+async fn misbehaving_gc_events(beat: ScriptedGcAction, settings: GcSettings) -> Vec<String> {
     let stage = TestStage::new([]);
     stage.gc.add_gc([beat]);
-    let mut session = after_turns(&stage, setup(settings), 3).await;
+    let mut session = session_after_turns(&stage, gc_setup(settings), 3).await;
     for _ in 0..3 {
-        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(9_000)]);
     }
     for prompt in ["x", "y", "z"] {
         let before = session.history().messages().count();
-        assert_eq!(turn(&mut session, prompt).await.outcome, Outcome::Done);
+        assert_eq!(run_turn(&mut session, prompt).await.outcome, Outcome::Done);
         assert_eq!(session.history().messages().count(), before + 2, "nothing has gone");
     }
     assert_eq!(stage.gc.requests().len(), 2);
-    gcs(&stage)
+    recorded_collections(&stage)
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn failing_gc_changes_nothing_and_is_reported_once() {
     ];
     for (beat, expected) in cases {
         let settings = GcSettings { pinned_turn_indices: vec![1], ..GcSettings::default() };
-        let lines = misbehaving(beat, settings).await;
+        let lines = misbehaving_gc_events(beat, settings).await;
         // Plans that name the last turn by number differ in the next turn.
         let first = lines[0].split_once("cut. ").unwrap();
         assert_eq!(first.1, expected, "{lines:?}");
@@ -76,18 +76,18 @@ async fn hanging_gc_is_awaited_once_per_turn_up_to_its_deadline() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     stage.gc.add_gc([ScriptedGcAction::Hang]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
-    let mut session = after_turns(&stage, setup(settings), 2).await;
-    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
-    turn(&mut session, "x").await;
+    let mut session = session_after_turns(&stage, gc_setup(settings), 2).await;
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(9_000)]);
+    run_turn(&mut session, "x").await;
     for number in 0..5 {
         stage.provider.add_answer([
             ScriptedProviderAction::call(&number.to_string(), "look", json!({})),
-            used(9_000),
+            usage_action(9_000),
         ]);
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let start = tokio::time::Instant::now();
-    turn(&mut session, "y").await;
+    run_turn(&mut session, "y").await;
     assert_eq!(start.elapsed(), Duration::from_secs(2));
 }
 
@@ -97,8 +97,8 @@ async fn deadline_of_a_gc_is_paused_while_it_waits_for_a_model() {
     let plan = GcPlan { v: 1, drop: vec![0, 1], ..GcPlan::default() };
     stage.gc.add_gc([ScriptedGcAction::PlanAfterModel(60_000, plan)]);
     let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
-    let mut session = after_turns(&stage, setup(settings), 2).await;
-    let report = session.gc(&Cancel::new()).await.unwrap();
+    let mut session = session_after_turns(&stage, gc_setup(settings), 2).await;
+    let report = session.collect_for_user(&Cancel::new()).await.unwrap();
     assert_eq!((report.messages_removed, report.turns_removed), (2, 1));
 }
 
@@ -107,18 +107,18 @@ async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
     let stage = TestStage::new([]);
     let fail = || ScriptedGcAction::Fail(Error::failed("out of ideas"));
     stage.gc.add_gc([fail(), fail(), ScriptedGcAction::keep_last_turns(1)]);
-    let mut session = after_turns(&stage, setup(GcSettings::default()), 3).await;
+    let mut session = session_after_turns(&stage, gc_setup(GcSettings::default()), 3).await;
     for _ in 0..5 {
-        stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
+        stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(9_000)]);
     }
     for prompt in ["a", "b", "c", "d"] {
-        turn(&mut session, prompt).await;
+        run_turn(&mut session, prompt).await;
     }
     assert_eq!(stage.gc.requests().len(), 2);
     let told = "host: the gc `scripted` failed 2 times in a row: until it succeeds, it is asked only \
                 if the context is full, or if you ask for it\n";
     assert_eq!(stage.events.notices(), told);
-    assert!(session.gc(&Cancel::new()).await.unwrap().messages_removed > 0);
+    assert!(session.collect_for_user(&Cancel::new()).await.unwrap().messages_removed > 0);
     assert_eq!(stage.gc.requests().len(), 3);
 }
 
@@ -126,18 +126,22 @@ async fn gc_that_fails_twice_is_asked_again_only_after_it_succeeded() {
 async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
     let stage = TestStage::new([]);
     stage.gc.add_gc([ScriptedGcAction::Hang]);
-    let mut session = after_turns(&stage, TestStage::setup(), 2).await;
-    stage.provider.add_answer([ScriptedProviderAction::text("so"), used(9_000)]);
-    turn(&mut session, "x").await;
+    let mut session = session_after_turns(&stage, TestStage::setup(), 2).await;
+    stage.provider.add_answer([ScriptedProviderAction::text("so"), usage_action(9_000)]);
+    run_turn(&mut session, "x").await;
     let cancel = Cancel::new();
     let start = tokio::time::Instant::now();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         cancel.cancel();
     };
-    let (report, ()) = tokio::join!(session.turn("y", &cancel), stop);
+    let (report, ()) = tokio::join!(session.run_turn("y", &cancel), stop);
     assert_eq!((report.outcome, start.elapsed()), (Outcome::Cancelled, Duration::from_millis(500)));
-    assert_eq!(gcs(&stage), Vec::<String>::new(), "a cancellation is not a failure");
+    assert_eq!(
+        recorded_collections(&stage),
+        Vec::<String>::new(),
+        "a cancellation is not a failure"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,9 +152,9 @@ async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
         ScriptedGcAction::drop_messages([0, 1]),
     ]);
     let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
-    let mut session = after_turns(&stage, setup(settings), 5).await;
-    session.gc(&Cancel::new()).await.unwrap();
-    session.gc(&Cancel::new()).await.unwrap_err();
+    let mut session = session_after_turns(&stage, gc_setup(settings), 5).await;
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    session.collect_for_user(&Cancel::new()).await.unwrap_err();
     let places: Vec<_> = stage
         .gc
         .requests()
@@ -158,7 +162,7 @@ async fn pinned_turns_stay_pinned_after_other_turns_are_removed() {
         .map(|asked| asked.settings["pinned_turn_indices"].clone())
         .collect();
     assert_eq!(places, [json!([2]), json!([0])]);
-    assert_eq!(texts(&session.request())[0], "prompt 2");
+    assert_eq!(request_texts(&session.next_request())[0], "prompt 2");
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,9 +174,9 @@ async fn gc_summary_is_put_before_the_remaining_messages() {
         summary,
         ..GcPlan::default()
     })]);
-    let mut session = after_turns(&stage, TestStage::setup(), 3).await;
-    session.gc(&Cancel::new()).await.unwrap();
-    assert_eq!(texts(&session.request()), ["[before] prompt 2", "so"]);
+    let mut session = session_after_turns(&stage, TestStage::setup(), 3).await;
+    session.collect_for_user(&Cancel::new()).await.unwrap();
+    assert_eq!(request_texts(&session.next_request()), ["[before] prompt 2", "so"]);
 }
 
 /// Random plans for a history with calls and incomplete turns. Each is applied completely or not at
@@ -188,26 +192,28 @@ async fn random_gc_plans_leave_the_history_valid() {
         stage.gc.add_gc([ScriptedGcAction::plan_of(move |request| {
             let count = request.messages.len() as u64;
             // Drops runs of messages, because single messages hardly ever make a valid plan.
-            let (first, second) = (dice.below(count + 1), dice.below(count + 1));
+            let (first, second) = (dice.number_below(count + 1), dice.number_below(count + 1));
             let drop = (first.min(second)..first.max(second)).map(|at| at as usize).collect();
-            let summary = (dice.below(3) == 0).then(|| Message::user("s"));
+            let summary = (dice.number_below(3) == 0).then(|| Message::user("s"));
             GcPlan { drop, summary, ..GcPlan::default() }
         })]);
         let settings = GcSettings {
-            pinned_turn_indices: (0..random.below(2)).map(|_| random.below(5)).collect(),
+            pinned_turn_indices: (0..random.number_below(2))
+                .map(|_| random.number_below(5))
+                .collect(),
             ..GcSettings::default()
         };
-        let mut session = stage.start(setup(settings)).unwrap();
+        let mut session = stage.start(gc_setup(settings)).unwrap();
         for turn_number in 0..4 {
-            for call in 0..random.below(3) {
+            for call in 0..random.number_below(3) {
                 let id = format!("{round}-{turn_number}-{call}");
                 stage.provider.add_answer([ScriptedProviderAction::call(&id, "look", json!({}))]);
             }
             stage.provider.add_answer([ScriptedProviderAction::text("so")]);
-            turn(&mut session, &format!("prompt {turn_number}")).await;
+            run_turn(&mut session, &format!("prompt {turn_number}")).await;
             for _ in 0..3 {
                 let before = session.history().clone();
-                match session.gc(&Cancel::new()).await {
+                match session.collect_for_user(&Cancel::new()).await {
                     Ok(report) => {
                         applied += u64::from(report.messages_removed > 0);
                         assert!(report.tokens_after <= report.tokens_before);

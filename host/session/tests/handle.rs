@@ -8,7 +8,7 @@ use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
 use serde_json::json;
 
 /// Returns the origin of a call that a tool makes within its own.
-fn origin_of(scope: &CallScope) -> CallOrigin {
+fn call_origin(scope: &CallScope) -> CallOrigin {
     let (parent, depth) = (Some(scope.call.clone()), scope.depth + 1);
     CallOrigin {
         parent,
@@ -25,7 +25,7 @@ async fn play_tool(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
     let handle = Arc::clone(&given);
     let outer = ScriptedTool::new("outer", move |_, scope| {
         let (handle, name) = (handle.get().unwrap().clone(), name.clone());
-        let origin = origin_of(&scope);
+        let origin = call_origin(&scope);
         async move { handle.call_tool(&name, json!({ "at": "sky" }), &origin, &scope.cancel).await }
     });
     let stage = TestStage::new([outer, inner]);
@@ -33,7 +33,7 @@ async fn play_tool(inner: ScriptedTool) -> (ToolResult, Session, TestStage) {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let message = session.history().messages().rev().nth(1).unwrap();
     let results: Vec<ToolResult> = message.tool_results().cloned().collect();

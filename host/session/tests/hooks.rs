@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 /// Creates a tool that takes a text and needs permission.
 fn write_tool() -> ScriptedTool {
-    ScriptedTool::echo("write").writing().schema(json!({
+    ScriptedTool::echo("write").writing().with_schema(json!({
         "type": "object",
         "properties": { "text": { "type": "string" } },
         "required": ["text"],
@@ -27,7 +27,7 @@ fn write_tool() -> ScriptedTool {
 }
 
 /// The setup of a session in which `write` is allowed.
-fn allowing() -> SessionSetup {
+fn allowing_setup() -> SessionSetup {
     let setup = TestStage::setup();
     setup.rules.lock().allowed.insert(AllowedTool::parse("write"));
     setup
@@ -37,14 +37,14 @@ fn allowing() -> SessionSetup {
 async fn call_write(stage: &TestStage, session: &mut Session, id: &str) -> (Value, TurnReport) {
     stage.provider.add_answer([ScriptedProviderAction::call(id, "write", json!({ "text": "a" }))]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = message.tool_results().next().unwrap().clone();
     (Value::Object(result.content), report)
 }
 
 async fn check_call(stage: &TestStage, expected: Expect) {
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     let (result, _) = call_write(stage, &mut session, "0").await;
     expected.assert_eq(&format!("{result}\n{}", recorded_events(stage)));
 }
@@ -88,18 +88,18 @@ fn request_data(request: &CompletionRequest) -> Vec<Value> {
     values.collect()
 }
 
-fn go_on() -> Value {
+fn continue_answer() -> Value {
     json!({ "decision": "go_on" })
 }
 
-fn rewrite(text: &str) -> Value {
+fn rewrite_answer(text: &str) -> Value {
     json!({ "decision": "rewrite", "arguments": { "text": text } })
 }
 
 #[tokio::test(start_paused = true)]
 async fn guard_that_answers_go_on_changes_nothing() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, go_on());
+    stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, continue_answer());
     let expected = expect![[r#"
         {"echo":{"text":"a"}}
         allowed true by option.allow 
@@ -116,10 +116,10 @@ async fn guard_that_answers_go_on_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn guards_rewrite_arguments_in_order_and_history_keeps_the_models_call() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite("b"));
-    stage.hooks.answers("b", Hook::BeforeTool, |asked| async move {
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite_answer("b"));
+    stage.hooks.set_answer("b", Hook::BeforeTool, |asked| async move {
         let text = asked["arguments"]["text"].as_str().unwrap().to_owned();
-        Ok(rewrite(&format!("{text}c")))
+        Ok(rewrite_answer(&format!("{text}c")))
     });
     let expected = expect![[r#"
         {"echo":{"text":"bc"},"arguments_changed_by":["a","b"],"arguments_that_ran":{"text":"bc"}}
@@ -141,7 +141,7 @@ async fn first_guard_that_denies_stops_the_check_and_is_named() {
     stage.hooks.add_answering_plugin("a", Hook::BeforeTool, deny).add_answering_plugin(
         "b",
         Hook::BeforeTool,
-        go_on(),
+        continue_answer(),
     );
     let expected = expect![[r#"
         {"error":{"kind":"permission_denied","message":"plugin `a` denied the call to `write`: not on a Friday (rule `guard.denied`)"}}
@@ -157,10 +157,10 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
     let stage = TestStage::new([write_tool()]);
     let ask = json!({ "decision": "ask", "reason": "it is Friday" });
     stage.hooks.add_answering_plugin("a", Hook::BeforeTool, ask);
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     // Each such call gets a permission prompt, which offers no answer for later ones.
     let once = PermissionAnswer::once;
-    stage.person.answers([once(Is::AllowOnce), once(Is::Deny)]);
+    stage.person.add_answers([once(Is::AllowOnce), once(Is::Deny)]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result, json!({ "echo": { "text": "a" } }));
     let (result, _) = call_write(&stage, &mut session, "1").await;
@@ -169,7 +169,7 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
         "the user denied the call to `write` (rule `person.denied`)"
     );
     let question = "write {\"text\":\"a\"}: plugin `a` wants you to decide: it is Friday";
-    assert_eq!(stage.person.questions(), [question, question]);
+    assert_eq!(stage.person.form_questions(), [question, question]);
     let prompt = &stage.person.prompts()[0];
     let labels: Vec<_> = prompt.answers.iter().map(|answer| answer.label.as_str()).collect();
     assert_eq!((labels, prompt.patterns.len()), (vec!["Yes", "No"], 0));
@@ -178,15 +178,15 @@ async fn guard_can_require_a_prompt_for_an_allowed_call() {
 #[tokio::test(start_paused = true)]
 async fn guard_can_require_a_prompt_for_the_call_that_it_changed() {
     let stage = TestStage::new([write_tool()]);
-    let mut answer = rewrite("b");
+    let mut answer = rewrite_answer("b");
     answer["ask"] = "it is Friday".into();
     stage.hooks.add_answering_plugin("a", Hook::BeforeTool, answer);
-    let mut session = stage.start(allowing()).unwrap();
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    let mut session = stage.start(allowing_setup()).unwrap();
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result["echo"], json!({ "text": "b" }));
     let question = "write {\"text\":\"b\"}: plugin `a` wants you to decide: it is Friday";
-    assert_eq!(stage.person.questions(), [question]);
+    assert_eq!(stage.person.form_questions(), [question]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
         Hook::BeforeTool,
         json!({ "decision": "ask", "reason": "Friday" }),
     );
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     let (result, report) = call_write(&stage, &mut session, "0").await;
     assert_eq!(report.outcome, Outcome::Denied);
     let message = "the call to `write` is denied: plugin `a` wants you to decide: Friday, and no user \
@@ -208,13 +208,13 @@ async fn guard_that_requires_a_prompt_denies_the_call_without_a_user() {
 #[tokio::test(start_paused = true)]
 async fn denying_rule_overrides_a_guard_that_requires_a_prompt() {
     let stage = TestStage::new([write_tool()]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     stage.hooks.add_answering_plugin(
         "a",
         Hook::BeforeTool,
         json!({ "decision": "ask", "reason": "Friday" }),
     );
-    let setup = allowing();
+    let setup = allowing_setup();
     setup.rules.lock().disabled.insert(ToolName::from("write"));
     let mut session = stage.start(setup).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
@@ -222,13 +222,13 @@ async fn denying_rule_overrides_a_guard_that_requires_a_prompt() {
         result["error"]["message"].as_str().unwrap().contains("`[tools] disabled`"),
         "{result}"
     );
-    assert_eq!(stage.person.questions().len(), 0);
+    assert_eq!(stage.person.form_questions().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn invalid_guard_answer_denies_the_call() {
     let wrong = [
-        (rewrite("a"), None),
+        (rewrite_answer("a"), None),
         (
             json!({ "decision": "rewrite", "arguments": { "text": 7 } }),
             Some("do not match its schema"),
@@ -242,7 +242,7 @@ async fn invalid_guard_answer_denies_the_call() {
     for (answer, expected) in wrong {
         let stage = TestStage::new([write_tool()]);
         stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, answer.clone());
-        let mut session = stage.start(allowing()).unwrap();
+        let mut session = stage.start(allowing_setup()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
         let Some(expected) = expected else {
             assert_eq!(result, json!({ "echo": { "text": "a" } }));
@@ -260,7 +260,7 @@ async fn invalid_guard_answer_denies_the_call() {
 async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
     let stage = TestStage::new([write_tool()]);
     stage.hooks.add_hanging_plugin("guard", Hook::BeforeTool);
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     for times in 0..=HOOK_FAILURES_MAX {
         let before_ms = stage.clock.monotonic_ms();
         let (result, _) = call_write(&stage, &mut session, &times.to_string()).await;
@@ -283,11 +283,11 @@ async fn guard_that_times_out_three_times_is_disabled_and_denies_calls() {
 async fn only_consecutive_failures_disable_a_guard() {
     let stage = TestStage::new([write_tool()]);
     let times = Arc::new(AtomicU32::new(0));
-    stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
+    stage.hooks.set_answer("guard", Hook::BeforeTool, move |_| {
         let time = times.fetch_add(1, Ordering::Relaxed);
-        async move { if time % 3 == 2 { Ok(go_on()) } else { Err(Error::failed("no")) } }
+        async move { if time % 3 == 2 { Ok(continue_answer()) } else { Err(Error::failed("no")) } }
     });
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     let mut ran = 0;
     for id in 0..9 {
         let (result, _) = call_write(&stage, &mut session, &id.to_string()).await;
@@ -302,9 +302,10 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let stage = TestStage::new([write_tool(), itself]);
     let deny = json!({ "decision": "deny", "reason": "no" });
     stage.hooks.add_answering_plugin("guard", Hook::BeforeTool, deny);
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
-    let refused = session.call(&name, arguments.clone(), &Cancel::new()).await.unwrap_err();
+    let refused =
+        session.run_user_call(&name, arguments.clone(), &Cancel::new()).await.unwrap_err();
     assert_eq!(
         refused.message,
         "plugin `guard` denied the call to `write`: no (rule `guard.denied`)"
@@ -312,7 +313,7 @@ async fn guard_sees_calls_by_users_plugins_and_self_running_tools() {
     let origin = CallOrigin::outside_of_calls("tool-sun".into());
     session.handle().call_tool(&name, arguments, &origin, &Cancel::new()).await.unwrap_err();
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     let asked = stage.hooks.asked_hooks();
     let by = asked.iter().map(|(_, _, asked)| (&asked["called_by"], &asked["caller"]));
     let by: Vec<String> = by.map(|(by, caller)| format!("{by} {caller}")).collect();
@@ -325,14 +326,14 @@ async fn a_cancel_while_a_guard_thinks_drops_the_call() {
     let stage = TestStage::new([write_tool()]);
     let (cancel, seen) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
     let (stop, heard) = (cancel.clone(), Arc::clone(&seen));
-    stage.hooks.answers("guard", Hook::BeforeTool, move |_| {
+    stage.hooks.set_answer("guard", Hook::BeforeTool, move |_| {
         heard.store(true, Ordering::Relaxed);
         stop.cancel();
         std::future::pending()
     });
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
-    let report = session.turn("x", &cancel).await;
+    let report = session.run_turn("x", &cancel).await;
     assert!(seen.load(Ordering::Relaxed));
     assert_eq!((report.outcome, recorded_events(&stage).as_str()), (Outcome::Cancelled, ""));
 }
@@ -365,7 +366,7 @@ async fn result_that_a_hook_makes_too_long_is_truncated() {
         Hook::AfterTool,
         json!({ "add": { "text": "x".repeat(100_000) } }),
     );
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert!(result.to_string().len() <= session_bytes_max(), "{}", result.to_string().len());
     assert_eq!(stage.outputs.files().len(), 1);
@@ -395,11 +396,11 @@ async fn failing_after_tool_hook_is_skipped_and_reported() {
 #[tokio::test(start_paused = true)]
 async fn hooks_also_change_the_full_output_of_a_user_call() {
     let stage = TestStage::new([write_tool()]);
-    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite("b"));
+    stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite_answer("b"));
     stage.hooks.add_answering_plugin("a", Hook::AfterTool, json!({ "add": { "seen": true } }));
-    let session = stage.start(allowing()).unwrap();
+    let session = stage.start(allowing_setup()).unwrap();
     let (name, arguments) = (ToolName::from("write"), json!({ "text": "a" }));
-    let output = session.call(&name, arguments, &Cancel::new()).await.unwrap();
+    let output = session.run_user_call(&name, arguments, &Cancel::new()).await.unwrap();
     let expected = json!({
         "echo": { "text": "b" }, "seen": true, "arguments_changed_by": ["a"],
         "arguments_that_ran": { "text": "b" },
@@ -415,7 +416,7 @@ async fn before_prompt_text_is_a_message_part_that_names_its_plugin() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     for prompt in ["one", "two"] {
         stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-        session.turn(prompt, &Cancel::new()).await;
+        session.run_turn(prompt, &Cancel::new()).await;
     }
     let requests = stage.provider.requests();
     for (request, prompt) in requests.iter().zip(["one", "two"]) {
@@ -441,17 +442,17 @@ async fn before_prompt_text_is_limited_per_plugin_and_in_total() {
             json!({ "text": "word".repeat(2_001) }),
         );
     }
-    let mut session = stage.start(TestStage::setup_of(1_000_000)).unwrap();
+    let mut session = stage.start(TestStage::setup_with_limit(1_000_000)).unwrap();
     let tokens = |additions: Vec<jaato_session::HookPromptAddition>| {
         additions.iter().map(|addition| addition.tokens).collect::<Vec<_>>()
     };
-    let all = tokens(session.additions_to("x", &Cancel::new()).await.unwrap());
+    let all = tokens(session.prompt_additions("x", &Cancel::new()).await.unwrap());
     assert_eq!(all, [ADDITION_TOKENS_MAX, 2_000, 2_000, 2_000, 0, 0]);
     assert_eq!(all.iter().sum::<u64>(), ADDITIONS_TOKENS_MAX);
     // A text may fill at most a quarter of a small window.
-    session = stage.start(TestStage::setup_of(4_000)).unwrap();
+    session = stage.start(TestStage::setup_with_limit(4_000)).unwrap();
     assert_eq!(
-        tokens(session.additions_to("x", &Cancel::new()).await.unwrap()).iter().sum::<u64>(),
+        tokens(session.prompt_additions("x", &Cancel::new()).await.unwrap()).iter().sum::<u64>(),
         1_000
     );
 }
@@ -467,7 +468,7 @@ async fn slow_before_prompt_hooks_delay_the_prompt_only_to_their_deadline() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let before_ms = stage.clock.monotonic_ms();
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     // In parallel.
     assert_eq!(stage.clock.monotonic_ms() - before_ms, 200);
     let expected = expect![[r#"
@@ -484,9 +485,9 @@ async fn before_prompt_text_of_an_unsent_prompt_is_dropped() {
     stage.hooks.add_answering_plugin("notes", Hook::BeforePrompt, json!({ "text": "milk" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::Fail(Error::failed("no"))]);
-    session.turn("one", &Cancel::new()).await;
+    session.run_turn("one", &Cancel::new()).await;
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("two", &Cancel::new()).await;
+    session.run_turn("two", &Cancel::new()).await;
     assert_eq!(request_data(&stage.provider.requests()[1]).len(), 1);
 }
 
@@ -494,7 +495,7 @@ async fn before_prompt_text_of_an_unsent_prompt_is_dropped() {
 async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
     let stage = TestStage::new([write_tool()]);
     let first = Arc::new(AtomicBool::new(true));
-    stage.hooks.answers("a", Hook::BeforeRequest, move |_| {
+    stage.hooks.set_answer("a", Hook::BeforeRequest, move |_| {
         let is_first = first.swap(false, Ordering::Relaxed);
         let change = json!({ "options": { "temperature": 0.5 }, "text": "be brief" });
         async move { Ok(if is_first { change } else { json!({}) }) }
@@ -504,7 +505,7 @@ async fn before_request_hook_changes_options_and_appends_text_to_one_request() {
         Hook::BeforeRequest,
         json!({ "options": { "max_output_tokens": 7 } }),
     );
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     call_write(&stage, &mut session, "0").await;
     let requests = stage.provider.requests();
     let options = |at: usize| serde_json::to_value(&requests[at].options).unwrap();
@@ -535,7 +536,7 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
     }
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     let expected = expect![[r#"
         plugin `a` is skipped: `before_request`: its answer has `messages`, but may have only `options`, `text` and `refusal`
         plugin `b` is skipped: `before_request`: a hook cannot change the option `session_key`; it can change: max_output_tokens, temperature
@@ -544,7 +545,7 @@ async fn before_request_hook_that_changes_other_fields_is_skipped() {
     expected.assert_eq(&recorded_events(&stage));
     let request = &stage.provider.requests()[0];
     assert_eq!(
-        (request_data(request).len(), request.options == session.request().options),
+        (request_data(request).len(), request.options == session.next_request().options),
         (0, true)
     );
 }
@@ -556,10 +557,10 @@ async fn before_request_hook_can_end_the_turn() {
         let is_first = asked["newest"]["parts"][0]["type"] == "text";
         Ok(if is_first { json!({}) } else { json!({ "refusal": "it is Friday" }) })
     };
-    stage.hooks.answers("a", Hook::BeforeRequest, refuse);
-    let mut session = stage.start(allowing()).unwrap();
+    stage.hooks.set_answer("a", Hook::BeforeRequest, refuse);
+    let mut session = stage.start(allowing_setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call("0", "write", json!({ "text": "a" }))]);
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     assert_eq!((report.outcome, report.steps), (Outcome::Failed, 1));
     assert_eq!(report.error.unwrap().message, "plugin `a` ended the turn: it is Friday");
     assert_eq!(stage.provider.requests().len(), 1);
@@ -572,7 +573,7 @@ async fn before_request_text_is_not_added_to_a_message_already_sent() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     // The model gives an empty answer, so the session asks again.
     stage.provider.add_answer([]).add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     let requests = stage.provider.requests();
     assert_eq!((requests.len(), request_data(&requests[0]).len()), (2, 1));
     assert_eq!(requests[0].messages, requests[1].messages);
@@ -580,11 +581,11 @@ async fn before_request_text_is_not_added_to_a_message_already_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn permission_prompt_shows_a_preview_of_the_change() {
-    let shows = write_tool().previews(|asked| async move {
+    let shows = write_tool().with_preview(|asked| async move {
         Ok(Preview::diff(format!("+{}", asked.arguments["text"].as_str().unwrap())))
     });
     let stage = TestStage::new([shows]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     call_write(&stage, &mut session, "0").await;
     let asked = stage.events.events().into_iter().find_map(|event| match event {
@@ -593,23 +594,23 @@ async fn permission_prompt_shows_a_preview_of_the_change() {
     });
     assert_eq!(asked, Some(Preview::diff("+a")));
     assert!(
-        stage.person.questions()[0].contains(r#"diff: "+a""#),
+        stage.person.form_questions()[0].contains(r#"diff: "+a""#),
         "{:?}",
-        stage.person.questions()
+        stage.person.form_questions()
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn failing_or_hanging_preview_does_not_block_the_call() {
     for hangs in [true, false] {
-        let shows = write_tool().previews(move |_| async move {
+        let shows = write_tool().with_preview(move |_| async move {
             if hangs {
                 std::future::pending::<()>().await;
             }
             Err(Error::failed("no moon"))
         });
         let stage = TestStage::new([shows]);
-        stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+        stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
         let mut session = stage.start(TestStage::setup()).unwrap();
         let (result, _) = call_write(&stage, &mut session, "0").await;
         assert_eq!(result, json!({ "echo": { "text": "a" } }));
@@ -621,16 +622,16 @@ async fn failing_or_hanging_preview_does_not_block_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn call_refused_by_its_preview_is_denied_without_a_prompt() {
-    let shows = write_tool().previews(|_| async {
+    let shows = write_tool().with_preview(|_| async {
         Ok(Preview::refused(Error::failed("there is no moon").with_hint("look at night")))
     });
     let stage = TestStage::new([shows]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let (result, _) = call_write(&stage, &mut session, "0").await;
     assert_eq!(result["error"]["message"], json!("there is no moon"), "{result}");
     assert_eq!(result["error"]["hint"], json!("look at night"), "{result}");
-    assert_eq!(stage.person.questions(), [""; 0]);
+    assert_eq!(stage.person.form_questions(), [""; 0]);
     let decided = stage.events.events().into_iter().find_map(|event| match event {
         Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
         _ => None,
@@ -642,12 +643,12 @@ async fn call_refused_by_its_preview_is_denied_without_a_prompt() {
 async fn call_without_a_permission_prompt_is_not_previewed() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
-    let shows = write_tool().previews(move |_| {
+    let shows = write_tool().with_preview(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         async { Ok(Preview::text("x")) }
     });
     let stage = TestStage::new([shows]);
-    let mut session = stage.start(allowing()).unwrap();
+    let mut session = stage.start(allowing_setup()).unwrap();
     call_write(&stage, &mut session, "0").await;
     // No user is present.
     let mut session = stage.start(TestStage::setup()).unwrap();

@@ -11,13 +11,13 @@ use jaato_types::hooks::{Hook, TURN_CONTINUATIONS_MAX};
 use jaato_types::{ErrorKind, Event, Outcome, Part};
 use serde_json::json;
 
-async fn turn(stage: &TestStage, session: &mut Session, prompt: &str) -> TurnReport {
+async fn run_turn(stage: &TestStage, session: &mut Session, prompt: &str) -> TurnReport {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn(prompt, &Cancel::new()).await
+    session.run_turn(prompt, &Cancel::new()).await
 }
 
 /// Lists the questions so far by their names.
-fn asked(stage: &TestStage) -> Vec<&'static str> {
+fn asked_hooks(stage: &TestStage) -> Vec<&'static str> {
     stage.hooks.asked_hooks().iter().map(|(_, hook, _)| hook.name()).collect()
 }
 
@@ -27,13 +27,13 @@ async fn session_hooks_are_asked_once_at_the_first_prompt_and_at_the_end() {
     stage.hooks.add_answering_plugin("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
     stage.hooks.add_answering_plugin("notes", Hook::SessionEnd, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
-    session.handle().tell_end().await;
-    assert!(asked(&stage).is_empty(), "a session without a prompt has no end");
-    turn(&stage, &mut session, "one").await;
-    turn(&stage, &mut session, "two").await;
-    session.handle().tell_end().await;
-    session.handle().tell_end().await;
-    assert_eq!(asked(&stage), ["session_start", "session_end"]);
+    session.handle().notify_end().await;
+    assert!(asked_hooks(&stage).is_empty(), "a session without a prompt has no end");
+    run_turn(&stage, &mut session, "one").await;
+    run_turn(&stage, &mut session, "two").await;
+    session.handle().notify_end().await;
+    session.handle().notify_end().await;
+    assert_eq!(asked_hooks(&stage), ["session_start", "session_end"]);
     let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
     let first = session.history().messages().next().unwrap().parts.clone();
     assert_eq!(first, [Part::json(added), Part::text("one")]);
@@ -50,7 +50,7 @@ async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
         json!({ "refusal": "it names a customer" }),
     );
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let report = session.turn("Mr Moon", &Cancel::new()).await;
+    let report = session.run_turn("Mr Moon", &Cancel::new()).await;
     let error = report.error.unwrap();
     assert_eq!((report.outcome, error.kind), (Outcome::Failed, ErrorKind::PermissionDenied));
     assert_eq!(error.message, "plugin `filter` refused the prompt: it names a customer");
@@ -62,13 +62,13 @@ async fn refused_prompt_reaches_neither_the_model_nor_the_history() {
 async fn text_of_a_session_start_joins_the_first_prompt_that_is_not_refused() {
     let stage = TestStage::new([]);
     stage.hooks.add_answering_plugin("notes", Hook::SessionStart, json!({ "text": "buy milk" }));
-    stage.hooks.answers("filter", Hook::BeforePrompt, |asked| async move {
+    stage.hooks.set_answer("filter", Hook::BeforePrompt, |asked| async move {
         let is_refused = asked["prompt"] == "Mr Moon";
         Ok(json!({ "refusal": if is_refused { "it names a customer" } else { "" } }))
     });
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(session.turn("Mr Moon", &Cancel::new()).await.outcome, Outcome::Failed);
-    turn(&stage, &mut session, "one").await;
+    assert_eq!(session.run_turn("Mr Moon", &Cancel::new()).await.outcome, Outcome::Failed);
+    run_turn(&stage, &mut session, "one").await;
     let added = json!({ "added_by_plugin": "notes", "text": "buy milk" });
     let first = session.history().messages().next().unwrap().parts.clone();
     assert_eq!(first, [Part::json(added), Part::text("one")]);
@@ -77,11 +77,15 @@ async fn text_of_a_session_start_joins_the_first_prompt_that_is_not_refused() {
 #[tokio::test(start_paused = true)]
 async fn end_of_a_session_does_not_wait_longer_than_the_limit_for_a_model() {
     let stage = TestStage::new([]);
-    stage.hooks.asks_a_model(3_600_000).add_answering_plugin("notes", Hook::SessionEnd, json!({}));
+    stage.hooks.set_model_wait(3_600_000).add_answering_plugin(
+        "notes",
+        Hook::SessionEnd,
+        json!({}),
+    );
     let mut session = stage.start(TestStage::setup()).unwrap();
-    turn(&stage, &mut session, "one").await;
+    run_turn(&stage, &mut session, "one").await;
     let begun = tokio::time::Instant::now();
-    session.handle().tell_end().await;
+    session.handle().notify_end().await;
     assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
 }
 
@@ -97,7 +101,7 @@ async fn turn_continues_with_the_message_of_a_plugin_up_to_a_limit() {
     for _ in 0..=TURN_CONTINUATIONS_MAX {
         stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     }
-    let report = session.turn("fix it", &Cancel::new()).await;
+    let report = session.run_turn("fix it", &Cancel::new()).await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, TURN_CONTINUATIONS_MAX + 1));
     let message = json!({ "continued_by_plugin": "tests", "text": "two tests fail" });
     let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
@@ -123,8 +127,8 @@ async fn turn_that_is_cancelled_is_not_continued() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     let cancel = Cancel::new();
     cancel.cancel();
-    assert_eq!(session.turn("x", &cancel).await.outcome, Outcome::Cancelled);
-    assert!(asked(&stage).is_empty());
+    assert_eq!(session.run_turn("x", &cancel).await.outcome, Outcome::Cancelled);
+    assert!(asked_hooks(&stage).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,9 +137,9 @@ async fn plugins_act_before_the_gc_does() {
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     stage.hooks.add_answering_plugin("notes", Hook::BeforeGc, json!({}));
     let mut session = stage.start(TestStage::setup()).unwrap();
-    turn(&stage, &mut session, "one").await;
-    turn(&stage, &mut session, "two").await;
-    assert!(session.gc(&Cancel::new()).await.unwrap().messages_removed > 0);
+    run_turn(&stage, &mut session, "one").await;
+    run_turn(&stage, &mut session, "two").await;
+    assert!(session.collect_for_user(&Cancel::new()).await.unwrap().messages_removed > 0);
     let (_, hook, request) = stage.hooks.asked_hooks().remove(0);
     assert_eq!((hook, &request["reason"]), (Hook::BeforeGc, &json!("manual")));
 }
@@ -146,39 +150,39 @@ async fn a_plugin_can_refuse_a_gc() {
     stage.gc.add_gc([ScriptedGcAction::keep_last_turns(1)]);
     stage.hooks.add_answering_plugin("guard", Hook::BeforeGc, json!({ "refusal": "not now" }));
     let mut session = stage.start(TestStage::setup()).unwrap();
-    turn(&stage, &mut session, "one").await;
-    turn(&stage, &mut session, "two").await;
-    let refused = session.gc(&Cancel::new()).await.unwrap_err();
+    run_turn(&stage, &mut session, "one").await;
+    run_turn(&stage, &mut session, "two").await;
+    let refused = session.collect_for_user(&Cancel::new()).await.unwrap_err();
     assert_eq!(refused.to_string(), "plugin `guard` refused the gc: not now");
     assert!(stage.gc.requests().is_empty(), "the gc is not asked");
 }
 
 /// Runs a turn in which a hook hangs. Returns how long that took.
-async fn hangs_for(deadline_ms: Option<u64>, limit_ms: u64) -> u64 {
+async fn hang_duration_ms(deadline_ms: Option<u64>, limit_ms: u64) -> u64 {
     let stage = TestStage::new([]);
     stage.hooks.add_hanging_plugin("slow", Hook::TurnEnd);
     if let Some(ms) = deadline_ms {
-        stage.hooks.has_deadline(Hook::TurnEnd, ms);
+        stage.hooks.set_deadline(Hook::TurnEnd, ms);
     }
     let mut setup = TestStage::setup();
     setup.limits.hook_deadline_ms = limit_ms;
     let mut session = stage.start(setup).unwrap();
-    turn(&stage, &mut session, "x").await.duration_ms
+    run_turn(&stage, &mut session, "x").await.duration_ms
 }
 
 #[tokio::test(start_paused = true)]
 async fn hook_has_the_deadline_that_its_plugin_asks_for_up_to_the_users_limit() {
-    assert_eq!(hangs_for(None, 60_000).await, 1_000);
-    assert_eq!(hangs_for(Some(30_000), 60_000).await, 30_000);
-    assert_eq!(hangs_for(Some(90_000), 60_000).await, 60_000);
+    assert_eq!(hang_duration_ms(None, 60_000).await, 1_000);
+    assert_eq!(hang_duration_ms(Some(30_000), 60_000).await, 30_000);
+    assert_eq!(hang_duration_ms(Some(90_000), 60_000).await, 60_000);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deadline_of_a_hook_is_paused_while_it_waits_for_a_model() {
     let stage = TestStage::new([]);
-    stage.hooks.add_answering_plugin("judge", Hook::TurnEnd, json!({})).asks_a_model(20_000);
+    stage.hooks.add_answering_plugin("judge", Hook::TurnEnd, json!({})).set_model_wait(20_000);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let report = turn(&stage, &mut session, "x").await;
+    let report = run_turn(&stage, &mut session, "x").await;
     assert!(report.duration_ms >= 20_000, "{}", report.duration_ms);
     assert_eq!(stage.events.notices(), "");
 }

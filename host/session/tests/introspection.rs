@@ -7,10 +7,11 @@ use jaato_session::{Cancel, Session, ToolState};
 use jaato_types::Outcome;
 use serde_json::{Value, json};
 
-fn stage() -> TestStage {
-    let mut tide = ScriptedTool::echo("tide").state(ToolState::Inactive);
+fn discovery_stage() -> TestStage {
+    let mut tide = ScriptedTool::echo("tide").with_state(ToolState::Inactive);
     tide.known.spec.description = "Tells the tide. Long text follows.".to_owned();
-    let off = ScriptedTool::echo("storm").state(ToolState::Disabled { by: "by a test".to_owned() });
+    let off =
+        ScriptedTool::echo("storm").with_state(ToolState::Disabled { by: "by a test".to_owned() });
     TestStage::new([ScriptedTool::echo("clock"), tide, off])
 }
 
@@ -23,29 +24,29 @@ async fn call_tool(
 ) -> String {
     stage.provider.add_answer([ScriptedProviderAction::call("1", name, arguments)]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    let report = session.turn("x", &Cancel::new()).await;
+    let report = session.run_turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = message.tool_results().next().unwrap();
     Value::Object(result.content.clone()).to_string()
 }
 
-fn names(session: &Session) -> Vec<String> {
-    session.request().tools.iter().map(|spec| spec.name.to_string()).collect()
+fn active_tool_names(session: &Session) -> Vec<String> {
+    session.next_request().tools.iter().map(|spec| spec.name.to_string()).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn discovery_tools_are_not_offered_without_discoverable_tools() {
     let stage = TestStage::new([ScriptedTool::echo("clock")]);
     let session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(names(&session), ["clock"]);
+    assert_eq!(active_tool_names(&session), ["clock"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn list_tools_finds_discoverable_tools_but_not_disabled_tools() {
-    let stage = stage();
+    let stage = discovery_stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
-    assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
+    assert_eq!(active_tool_names(&session), ["clock", "list_tools", "get_tool_schemas"]);
     let all = call_tool(&stage, &mut session, "list_tools", json!({})).await;
     expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category or a query to see tools"}"#]]
         .assert_eq(&all);
@@ -61,14 +62,14 @@ async fn list_tools_finds_discoverable_tools_but_not_disabled_tools() {
 #[tokio::test(start_paused = true)]
 async fn every_tool_is_listed_under_a_category_of_the_schema() {
     let of = |name: &str, category: &str| {
-        let mut tool = ScriptedTool::echo(name).state(ToolState::Inactive);
+        let mut tool = ScriptedTool::echo(name).with_state(ToolState::Inactive);
         tool.known.spec.category = category.to_owned();
         tool
     };
     let stage =
         TestStage::new([of("a", "MCP: moon"), of("b", "astronomy"), of("c", "web"), of("d", "")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let list_tools = &session.request().tools[0];
+    let list_tools = &session.next_request().tools[0];
     let words = list_tools.parameters["properties"]["category"]["enum"].as_array().unwrap().clone();
     assert_eq!((words.len(), &words[0], &words[11]), (12, &json!("MCP"), &json!("other")));
     let mut found = std::collections::BTreeMap::new();
@@ -89,7 +90,7 @@ async fn every_tool_is_listed_under_a_category_of_the_schema() {
 
 #[tokio::test(start_paused = true)]
 async fn list_tools_returns_full_descriptions_if_verbose() {
-    let stage = stage();
+    let stage = discovery_stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
     let asked = json!({ "category": "system", "verbose": true });
     let told = call_tool(&stage, &mut session, "list_tools", asked).await;
@@ -100,7 +101,7 @@ async fn list_tools_returns_full_descriptions_if_verbose() {
 async fn get_tool_schemas_accepts_one_name_and_suggests_similar_names() {
     let stage = TestStage::new(
         ["shell_spawn", "shell_read", "readFile"]
-            .map(|it| ScriptedTool::echo(it).state(ToolState::Inactive)),
+            .map(|it| ScriptedTool::echo(it).with_state(ToolState::Inactive)),
     );
     let mut session = stage.start(TestStage::setup()).unwrap();
     let told =
@@ -123,7 +124,7 @@ async fn get_tool_schemas_accepts_one_name_and_suggests_similar_names() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_of_no_category_is_found_under_other() {
-    let mut bare = ScriptedTool::echo("bare").state(ToolState::Inactive);
+    let mut bare = ScriptedTool::echo("bare").with_state(ToolState::Inactive);
     bare.known.spec.category = String::new();
     let stage = TestStage::new([bare]);
     let mut session = stage.start(TestStage::setup()).unwrap();
@@ -135,9 +136,9 @@ async fn a_tool_of_no_category_is_found_under_other() {
 
 #[tokio::test(start_paused = true)]
 async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
-    let stage = stage();
+    let stage = discovery_stage();
     let mut session = stage.start(TestStage::setup()).unwrap();
-    let before = names(&session);
+    let before = active_tool_names(&session);
     let shown = call_tool(
         &stage,
         &mut session,
@@ -147,6 +148,6 @@ async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
     .await;
     expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"hint":"`list_tools` lists the tools","suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"you can call these tools now"}"#]]
         .assert_eq(&shown);
-    assert_eq!(names(&session), [before, vec!["tide".to_owned()]].concat());
+    assert_eq!(active_tool_names(&session), [before, vec!["tide".to_owned()]].concat());
     assert!(stage.tools.recorded_calls().is_empty(), "no plugin is asked for the host's own tools");
 }

@@ -8,17 +8,17 @@ use jaato_types::objects::ObjectsAdd;
 use jaato_types::{CompletionRequest, DataContent, Event, Output, Part};
 use serde_json::{Map, Value, json};
 
-fn object(value: Value) -> Map<String, Value> {
+fn object_map(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
 /// Creates a tool that finds as many objects of the collection `of` as its argument `rows` says.
-fn finder() -> ScriptedTool {
+fn finder_tool() -> ScriptedTool {
     ScriptedTool::new("query", |call, scope| async move {
         let of = call.arguments["of"].clone();
         let rows = call.arguments["rows"].as_u64().unwrap();
-        let objects = (0..rows).map(|row| object(json!({ "of": of, "row": row }))).collect();
-        let metadata = object(json!({ "collection": of }));
+        let objects = (0..rows).map(|row| object_map(json!({ "of": of, "row": row }))).collect();
+        let metadata = object_map(json!({ "collection": of }));
         let text = Some(format!("{rows} rows"));
         let result = ObjectsAdd { objects, metadata, text, ..ObjectsAdd::default() };
         let changed = scope.objects.add_result("query", "query", result)?;
@@ -27,7 +27,7 @@ fn finder() -> ScriptedTool {
 }
 
 /// Creates a tool that changes objects without an event.
-fn remover() -> ScriptedTool {
+fn remover_tool() -> ScriptedTool {
     ScriptedTool::new("forget", |_, scope| async move {
         scope.objects.with_objects(|objects| objects.remove("query", None))?;
         Ok(Output::json(json!({})))
@@ -45,18 +45,18 @@ fn shown_objects(request: &CompletionRequest) -> Option<Value> {
     })
 }
 
-fn names(request: &CompletionRequest) -> Vec<&str> {
+fn offered_tool_names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|spec| spec.name.as_str()).collect()
 }
 
 async fn run_turn(session: &mut Session, prompt: &str) {
-    session.turn(prompt, &Cancel::new()).await;
+    session.run_turn(prompt, &Cancel::new()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
     let mapped = ScriptedTool::new("query", |_, scope| async move {
-        let objects = vec![object(json!({ "name": "frog", "age": 2 }))];
+        let objects = vec![object_map(json!({ "name": "frog", "age": 2 }))];
         let mapping = [("title".to_owned(), "name".to_owned())].into();
         let result = ObjectsAdd { objects, mapping, ..ObjectsAdd::default() };
         scope.objects.add_result("query", "query", result)?;
@@ -79,7 +79,7 @@ async fn clients_get_mapped_object_fields_and_the_model_gets_all_fields() {
 
 #[tokio::test(start_paused = true)]
 async fn model_sees_new_objects_only_once() {
-    let stage = TestStage::new([finder(), remover()]);
+    let stage = TestStage::new([finder_tool(), remover_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -126,7 +126,7 @@ async fn model_sees_new_objects_only_once() {
 
 #[tokio::test(start_paused = true)]
 async fn clients_get_events_for_added_objects_only() {
-    let stage = TestStage::new([finder(), remover()]);
+    let stage = TestStage::new([finder_tool(), remover_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -143,8 +143,8 @@ async fn clients_get_events_for_added_objects_only() {
         source: "query".into(),
         tool: "query".into(),
         name: None,
-        metadata: object(json!({ "collection": "pets" })),
-        objects: vec![object(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))],
+        metadata: object_map(json!({ "collection": "pets" })),
+        objects: vec![object_map(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))],
         payload_type: None,
         text: Some("1 rows".into()),
     };
@@ -156,7 +156,7 @@ async fn clients_get_events_for_added_objects_only() {
 
 #[tokio::test(start_paused = true)]
 async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     for (id, rows) in [("1", 0), ("2", 1), ("3", 1)] {
         let query = json!({ "of": "pets", "rows": rows });
@@ -169,13 +169,13 @@ async fn empty_object_result_has_no_event_but_a_repeated_result_has() {
         Event::ObjectsAdded { objects, .. } => Some(objects.clone()),
         _ => None,
     });
-    let row = vec![object(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))];
+    let row = vec![object_map(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))];
     assert_eq!(told.collect::<Vec<_>>(), [row.clone(), row]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -201,8 +201,8 @@ async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     run_turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), ["query"]);
-    assert_eq!(names(&requests[1]), ["query", "view_environment"]);
+    assert_eq!(offered_tool_names(&requests[0]), ["query"]);
+    assert_eq!(offered_tool_names(&requests[1]), ["query", "view_environment"]);
     let result = |request: &CompletionRequest| {
         let message = request.messages.last().unwrap();
         Value::Object(message.tool_results().next().unwrap().content.clone())
@@ -223,7 +223,7 @@ async fn view_environment_is_offered_once_objects_exist_and_filters_them() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     stage.gc.add_gc([ScriptedGcAction::drop_messages(0..4)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
@@ -235,7 +235,7 @@ async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
     run_turn(&mut session, "find pets").await;
     stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     run_turn(&mut session, "good?").await;
-    drop(session.gc(&Cancel::new()).await.unwrap());
+    drop(session.collect_for_user(&Cancel::new()).await.unwrap());
     stage.provider.add_answer([ScriptedProviderAction::text("still there")]);
     run_turn(&mut session, "and now?").await;
     let requests = stage.provider.requests();
@@ -245,7 +245,7 @@ async fn objects_removed_by_a_gc_are_shown_to_the_model_again() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_in_kept_messages_are_marked_outdated_after_a_gc() {
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     stage.gc.add_gc([ScriptedGcAction::drop_messages(0..2)]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
@@ -256,7 +256,7 @@ async fn objects_in_kept_messages_are_marked_outdated_after_a_gc() {
     run_turn(&mut session, "find pets").await;
     stage.provider.add_answer([ScriptedProviderAction::text("yes")]);
     run_turn(&mut session, "good?").await;
-    drop(session.gc(&Cancel::new()).await.unwrap());
+    drop(session.collect_for_user(&Cancel::new()).await.unwrap());
     stage.provider.add_answer([ScriptedProviderAction::text("still there")]);
     run_turn(&mut session, "and now?").await;
     let last = stage.provider.requests().pop().unwrap();
@@ -267,7 +267,7 @@ async fn objects_in_kept_messages_are_marked_outdated_after_a_gc() {
 
 #[tokio::test(start_paused = true)]
 async fn restored_session_keeps_its_objects() {
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call(
         "1",
@@ -277,7 +277,7 @@ async fn restored_session_keeps_its_objects() {
     stage.provider.add_answer([ScriptedProviderAction::text("found")]);
     run_turn(&mut session, "find pets").await;
     let (saved, bytes) = session.objects().with_objects(|objects| objects.save());
-    let stage = TestStage::new([finder()]);
+    let stage = TestStage::new([finder_tool()]);
     let mut setup = TestStage::setup();
     let restored = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
     setup.objects = jaato_session::InitialObjects::Own(restored);
@@ -285,7 +285,7 @@ async fn restored_session_keeps_its_objects() {
     stage.provider.add_answer([ScriptedProviderAction::text("there they are")]);
     run_turn(&mut session, "which pets?").await;
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), ["query", "view_environment"]);
+    assert_eq!(offered_tool_names(&requests[0]), ["query", "view_environment"]);
     assert_eq!(
         shown_objects(&requests[0]).unwrap()["environment"]["query"][0]["objects"][0]["_REF_ID"],
         "query_1"

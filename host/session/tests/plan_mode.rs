@@ -8,7 +8,7 @@ use jaato_types::{Error, ErrorKind, Event};
 use serde_json::json;
 
 /// Creates a plan tool of the shipped plugin.
-fn planning(name: &str) -> ScriptedTool {
+fn planning_tool(name: &str) -> ScriptedTool {
     let mut tool = ScriptedTool::echo(name).writing();
     tool.known.plugin = "tool-todo".into();
     tool.known.spec.annotations.destructive = false;
@@ -16,19 +16,22 @@ fn planning(name: &str) -> ScriptedTool {
     tool
 }
 
-fn stage() -> TestStage {
-    let start = planning("startPlan");
-    let start = start.previews(|_| async { Ok(Preview::text("Count\n  1. pending: write two")) });
+fn plan_stage() -> TestStage {
+    let start = planning_tool("startPlan");
+    let start =
+        start.with_preview(|_| async { Ok(Preview::text("Count\n  1. pending: write two")) });
     TestStage::new([start, ScriptedTool::echo("write").writing(), ScriptedTool::echo("look")])
 }
 
-fn session(stage: &TestStage, allows_all: bool) -> Session {
+fn plan_session(stage: &TestStage, allows_all: bool) -> Session {
     let setup = TestStage::setup();
-    setup.rules.change(|rules| (rules.mode, rules.allow_all) = (PolicyMode::Plan, allows_all));
+    setup
+        .rules
+        .change_rules(|rules| (rules.mode, rules.allow_all) = (PolicyMode::Plan, allows_all));
     stage.start(setup).unwrap()
 }
 
-fn yes(mode: &str) -> PermissionAnswer {
+fn allow_answer(mode: &str) -> PermissionAnswer {
     PermissionAnswer { mode: Some(mode.to_owned()), ..PermissionAnswer::once(Is::AllowOnce) }
 }
 
@@ -38,7 +41,7 @@ async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[&str]) {
         stage.provider.add_answer([ScriptedProviderAction::call(&id.to_string(), name, json!({}))]);
     }
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
 }
 
 /// Lists the rule of each decision, and the changes of mode.
@@ -53,9 +56,9 @@ fn decided_rules(stage: &TestStage) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn approved_plan_ends_plan_mode_and_its_system_prompt_part() {
-    let stage = stage();
-    stage.person.answers([yes("ask"), PermissionAnswer::once(Is::AllowOnce)]);
-    let mut session = session(&stage, false);
+    let stage = plan_stage();
+    stage.person.add_answers([allow_answer("ask"), PermissionAnswer::once(Is::AllowOnce)]);
+    let mut session = plan_session(&stage, false);
     run_turn(&stage, &mut session, &["look", "write", "startPlan", "write"]).await;
     let expected = ["shipped.read_only", "mode.plan", "mode ask", "person.once", "person.once"];
     assert_eq!(decided_rules(&stage), expected);
@@ -79,13 +82,13 @@ async fn approved_plan_ends_plan_mode_and_its_system_prompt_part() {
 
 #[tokio::test(start_paused = true)]
 async fn plan_mode_stays_after_a_denial_or_an_answer_without_a_mode() {
-    let stage = stage();
-    stage.person.answers([
+    let stage = plan_stage();
+    stage.person.add_answers([
         PermissionAnswer::once(Is::Deny),
         PermissionAnswer::once(Is::AllowOnce),
-        yes("read-only"),
+        allow_answer("read-only"),
     ]);
-    let mut session = session(&stage, false);
+    let mut session = plan_session(&stage, false);
     run_turn(&stage, &mut session, &["startPlan", "startPlan", "startPlan", "write"]).await;
     let expected = ["person.denied", "person.not_offered", "person.not_offered", "mode.plan"];
     assert_eq!(decided_rules(&stage), expected);
@@ -93,14 +96,14 @@ async fn plan_mode_stays_after_a_denial_or_an_answer_without_a_mode() {
 
 #[tokio::test(start_paused = true)]
 async fn guard_prompt_for_a_plan_still_offers_the_modes() {
-    let stage = stage();
+    let stage = plan_stage();
     stage.hooks.add_answering_plugin(
         "a",
         Hook::BeforeTool,
         json!({ "decision": "ask", "reason": "see" }),
     );
-    stage.person.answers([yes("ask")]);
-    let mut session = session(&stage, true);
+    stage.person.add_answers([allow_answer("ask")]);
+    let mut session = plan_session(&stage, true);
     run_turn(&stage, &mut session, &["startPlan"]).await;
     assert_eq!(decided_rules(&stage), ["mode ask", "person.once"]);
     let labels: Vec<_> =
@@ -111,11 +114,11 @@ async fn guard_prompt_for_a_plan_still_offers_the_modes() {
 #[tokio::test(start_paused = true)]
 async fn the_user_is_not_asked_about_a_plan_that_does_not_exist() {
     let none = || Error::new(ErrorKind::Unavailable, "no plan");
-    let start =
-        planning("startPlan").previews(move |_| async move { Ok(Preview::refused(none())) });
+    let start = planning_tool("startPlan")
+        .with_preview(move |_| async move { Ok(Preview::refused(none())) });
     let stage = TestStage::new([start]);
-    stage.person.answers([yes("ask")]);
-    let mut session = session(&stage, false);
+    stage.person.add_answers([allow_answer("ask")]);
+    let mut session = plan_session(&stage, false);
     run_turn(&stage, &mut session, &["startPlan"]).await;
     assert_eq!(decided_rules(&stage), ["preview.refuses"]);
     assert_eq!(stage.person.prompts().len(), 0);

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 const SEEDS: u64 = 600;
 
 /// The result of a session, for checks and for comparing two runs of one seed.
-struct Played {
+struct PlayedSession {
     stage: TestStage,
     session: Session,
     reports: Vec<TurnReport>,
@@ -37,13 +37,13 @@ struct Played {
 }
 
 /// Records the position of each request in the stream of events.
-struct Noting {
+struct NotingProvider {
     provider: Arc<ScriptedProvider>,
     events: Arc<RecordedEvents>,
     events_before: Arc<Mutex<Vec<usize>>>,
 }
 
-impl Provider for Noting {
+impl Provider for NotingProvider {
     fn source(&self) -> &str {
         self.provider.source()
     }
@@ -59,11 +59,11 @@ impl Provider for Noting {
     }
 }
 
-async fn play_seed(seed: u64) -> Played {
+async fn play_seed(seed: u64) -> PlayedSession {
     let random = SeededRandom::new(seed);
-    let stage = TestStage::new(random::tools());
-    if random.below(2) == 0 {
-        stage.person.replies(random::answers(&random));
+    let stage = TestStage::new(random::random_tools());
+    if random.number_below(2) == 0 {
+        stage.person.add_replies(random::random_answers(&random));
     }
     let limits = Limits {
         steps_max: 4,
@@ -76,22 +76,24 @@ async fn play_seed(seed: u64) -> Played {
         ..Limits::default()
     };
     let mut setup = SessionSetup { limits, ..TestStage::setup() };
-    setup.rules.lock().allow_all = random.below(3) == 0;
-    if random.below(2) == 0 {
+    setup.rules.lock().allow_all = random.number_below(3) == 0;
+    if random.number_below(2) == 0 {
         setup.model.takes.options.push(TOOLS_CHANGED.to_owned());
     }
-    if random.below(2) == 0 {
-        stage.gc.add_gc(random::gc_beats(seed));
-        setup.model.context_limit = 1_000 + random.below(9_000);
-        setup.gc = random::gc_settings(&random);
-        if random.below(3) == 0 {
+    if random.number_below(2) == 0 {
+        stage.gc.add_gc(random::random_gc_actions(seed));
+        setup.model.context_limit = 1_000 + random.number_below(9_000);
+        setup.gc = random::random_gc_settings(&random);
+        if random.number_below(3) == 0 {
             setup.model.origin = WindowOrigin::Assumed;
-            stage.provider.set_window(1_000 + random.below(9_000), random.below(3_000));
+            stage
+                .provider
+                .set_window(1_000 + random.number_below(9_000), random.number_below(3_000));
         }
     }
-    let takes_changes = setup.model.takes.honours(TOOLS_CHANGED);
+    let takes_changes = setup.model.takes.honours_option(TOOLS_CHANGED);
     let events_before = Arc::new(Mutex::new(Vec::new()));
-    let noting = Noting {
+    let noting = NotingProvider {
         provider: stage.provider.clone(),
         events: stage.events.clone(),
         events_before: events_before.clone(),
@@ -99,11 +101,11 @@ async fn play_seed(seed: u64) -> Played {
     let ports = SessionPorts { provider: Arc::new(noting), ..stage.ports() };
     let mut session = Session::start(setup, ports).unwrap();
     let mut reports = Vec::new();
-    for turn in 0..=random.below(4) {
-        for _ in 0..random.below(10) {
-            stage.provider.add_answer(random::beats(&random));
+    for turn in 0..=random.number_below(4) {
+        for _ in 0..random.number_below(10) {
+            stage.provider.add_answer(random::random_actions(&random));
         }
-        if random.below(5) > 0 {
+        if random.number_below(5) > 0 {
             stage.provider.add_answer([ScriptedProviderAction::text("the end")]);
         }
         let report = play_turn(&mut session, &random, turn).await;
@@ -111,15 +113,15 @@ async fn play_seed(seed: u64) -> Played {
         check_history(session.history());
         check_turn(&stage, &session, &report);
         reports.push(report);
-        if random.below(6) == 0 {
+        if random.number_below(6) == 0 {
             // It may fail, or find nothing. Either way there is an event, and the history is valid.
-            let _ = session.gc(&Cancel::new()).await;
+            let _ = session.collect_for_user(&Cancel::new()).await;
             check_history(session.history());
         }
     }
-    reports.push(last_turn(&stage, &mut session).await);
+    reports.push(run_last_turn(&stage, &mut session).await);
     let events_before = events_before.lock().clone();
-    Played { stage, session, reports, events_before, takes_changes }
+    PlayedSession { stage, session, reports, events_before, takes_changes }
 }
 
 /// Runs one turn, cancelled at some moment or not. A cancellation must end it within 100 ms.
@@ -127,9 +129,9 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     let cancel = Cancel::new();
     // Some questions and some providers stay silent forever, so a turn without an early
     // cancellation gets a late one.
-    let cancel_ms = if random.below(3) == 0 { random.below(2_000) } else { 600_000 };
-    let again = random.below(8) == 0;
-    let drop_it = random.below(10) == 0;
+    let cancel_ms = if random.number_below(3) == 0 { random.number_below(2_000) } else { 600_000 };
+    let again = random.number_below(8) == 0;
+    let drop_it = random.number_below(10) == 0;
     let start = Instant::now();
     let stop = async {
         tokio::time::sleep(Duration::from_millis(cancel_ms)).await;
@@ -139,11 +141,11 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     };
     let prompt = format!("prompt {turn}");
     let inbox = session.inbox();
-    let said = random.below(4) == 0;
+    let said = random.number_below(4) == 0;
     let say = async {
         tokio::time::sleep(Duration::from_millis(cancel_ms / 2)).await;
         if said {
-            inbox.send(format!("said in turn {turn}")).unwrap();
+            inbox.send_message(format!("said in turn {turn}")).unwrap();
         }
         std::future::pending::<()>().await;
     };
@@ -151,7 +153,11 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
         biased;
         () = say => None,
         report = async {
-            if again { session.turn_again(&cancel).await } else { session.turn(prompt, &cancel).await }
+            if again {
+                session.repeat_last_turn(&cancel).await
+            } else {
+                session.run_turn(prompt, &cancel).await
+            }
         } => Some(report),
         _ = stop => None,
     };
@@ -160,17 +166,17 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
     match report {
         Some(report) => report,
         // The turn was dropped. The next one must be able to continue, and this one ends it.
-        None => session.turn("after a dropped turn", &cancelled_token()).await,
+        None => session.run_turn("after a dropped turn", &cancelled_token()).await,
     }
 }
 
 /// Runs a turn without cancellation and with enough answers, so that every task ends.
-async fn last_turn(stage: &TestStage, session: &mut Session) -> TurnReport {
+async fn run_last_turn(stage: &TestStage, session: &mut Session) -> TurnReport {
     for _ in 0..4 {
         stage.provider.add_answer([ScriptedProviderAction::text("the end")]);
     }
-    let report = session.turn("last", &Cancel::new()).await;
-    assert_eq!((report.outcome, session.running_tasks()), (Outcome::Done, 0));
+    let report = session.run_turn("last", &Cancel::new()).await;
+    assert_eq!((report.outcome, session.running_task_count()), (Outcome::Done, 0));
     stage.provider.drop_unused_answers();
     check_history(session.history());
     report
@@ -262,7 +268,7 @@ fn check_seen_is_kept(events: &[Event], answer: &Message) {
     assert!(answer.text().starts_with(&seen), "saw {seen:?}, kept {:?}", answer.text());
 }
 
-fn check_events(played: &Played) {
+fn check_events(played: &PlayedSession) {
     let envelopes = played.stage.events.envelopes();
     let numbers: Vec<u64> = envelopes.iter().map(|envelope| envelope.seq).collect();
     assert_eq!(numbers, (1..=u64::try_from(envelopes.len()).unwrap()).collect::<Vec<_>>());
@@ -295,7 +301,7 @@ fn check_events(played: &Played) {
 }
 
 /// Checks that each outcome of a task and each user message is sent once.
-fn check_news(played: &Played) {
+fn check_news(played: &PlayedSession) {
     let (mut started, mut said, mut sent) = (Vec::new(), 0, Vec::new());
     for event in played.stage.events.events() {
         match event {
@@ -337,7 +343,7 @@ fn check_news(played: &Played) {
 }
 
 /// Checks that a call that changes something ran alone, and the others at most eight at once.
-fn check_seats(stage: &TestStage) {
+fn check_concurrent_calls(stage: &TestStage) {
     for seat in stage.tools.recorded_calls() {
         let most = if seat.call.name.as_str() == random::WRITER { 0 } else { 7 };
         assert!(seat.beside <= most, "{seat:?}");
@@ -348,7 +354,7 @@ fn check_seats(stage: &TestStage) {
 /// Checks that requests end where the model must answer, or with its paused answer. Sent messages
 /// stay the same byte for byte, and only the end grows. At a cut, which an event or the list of
 /// tools shows, no earlier thought, signature or opaque part remains.
-fn check_requests(played: &Played) {
+fn check_requests(played: &PlayedSession) {
     let requests = played.stage.provider.requests();
     for request in &requests {
         check_messages(&request.messages);
@@ -379,7 +385,7 @@ fn check_requests(played: &Played) {
         // A new tool joins the list if the provider has no better way.
         assert!(!played.takes_changes, "its tools stay as they were");
         assert!(pair[1].tools.iter().any(|spec| !pair[0].tools.contains(spec)));
-        let plain: Vec<Message> = before.iter().map(plain).collect();
+        let plain: Vec<Message> = before.iter().map(message_after_cut).collect();
         assert_eq!(plain, after);
     }
     for entry in played.session.history().entries() {
@@ -394,7 +400,7 @@ fn check_requests(played: &Played) {
 }
 
 /// Returns what a cut leaves of a message, reimplemented.
-fn plain(message: &Message) -> Message {
+fn message_after_cut(message: &Message) -> Message {
     let plain = |part: &Part| {
         let mut json = serde_json::to_value(part).unwrap();
         let kind = json["type"].as_str().unwrap().to_owned();
@@ -409,7 +415,7 @@ fn plain(message: &Message) -> Message {
 }
 
 /// Returns one run of a seed as text.
-fn transcript(played: &Played) -> Vec<String> {
+fn played_transcript(played: &PlayedSession) -> Vec<String> {
     let events = played
         .stage
         .events
@@ -423,13 +429,13 @@ fn transcript(played: &Played) -> Vec<String> {
 }
 
 #[track_caller]
-fn check_same(first: &[String], second: &[String]) {
+fn check_same_transcripts(first: &[String], second: &[String]) {
     let differs = first.iter().zip(second).find(|(a, b)| a != b);
     assert_eq!(differs, None, "the seed does not replay");
     assert_eq!(first.len(), second.len(), "the seed does not replay");
 }
 
-fn run_seed(seed: u64) -> Played {
+fn run_seed(seed: u64) -> PlayedSession {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -439,9 +445,9 @@ fn run_seed(seed: u64) -> Played {
 }
 
 /// Prints the seed that failed.
-struct Tell(u64);
+struct SeedReporter(u64);
 
-impl Drop for Tell {
+impl Drop for SeedReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("failed with JAATO_SEED={}", self.0);
@@ -461,13 +467,13 @@ fn random_turns_keep_all_invariants_and_replay_from_a_seed() {
     let replayed = seeds.end - seeds.start == 1;
     let (mut outcomes, mut gcs) = (BTreeMap::new(), BTreeMap::new());
     for seed in seeds {
-        let _tell = Tell(seed);
+        let _tell = SeedReporter(seed);
         let played = run_seed(seed);
         check_events(&played);
-        check_seats(&played.stage);
+        check_concurrent_calls(&played.stage);
         check_requests(&played);
         check_news(&played);
-        check_same(&transcript(&played), &transcript(&run_seed(seed)));
+        check_same_transcripts(&played_transcript(&played), &played_transcript(&run_seed(seed)));
         for event in played.stage.events.events() {
             if let Event::Gc { error, source, messages_removed, messages_cut, .. } = event {
                 let what = match (error, messages_cut, messages_removed) {

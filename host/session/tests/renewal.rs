@@ -14,16 +14,16 @@ async fn run_turn(
 ) -> CompletionRequest {
     let from = stage.provider.requests().len();
     stage.provider.add_answer(beats.to_vec());
-    let report = session.turn("continue", &Cancel::new()).await;
+    let report = session.run_turn("continue", &Cancel::new()).await;
     assert_eq!((report.outcome, report.error), (Outcome::Done, None));
     stage.provider.requests()[from].clone()
 }
 
-fn names(request: &CompletionRequest) -> Vec<&str> {
+fn offered_tool_names(request: &CompletionRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn with_size() -> Value {
+fn size_schema() -> Value {
     json!({ "type": "object", "required": ["size"] })
 }
 
@@ -40,13 +40,13 @@ async fn remaining_tools_keep_their_order_and_new_tools_are_appended() {
     let tools = [
         ScriptedTool::echo("bite"),
         ScriptedTool::echo("look"),
-        ScriptedTool::echo("smell").schema(with_size()),
+        ScriptedTool::echo("smell").with_schema(size_schema()),
     ];
-    stage.tools.replace(tools, "plugin `nose` was replaced");
+    stage.tools.replace_tools(tools, "plugin `nose` was replaced");
     let after = run_turn(&stage, &mut session, &done).await;
-    assert_eq!(names(&after), ["look", "smell", "bite"]);
+    assert_eq!(offered_tool_names(&after), ["look", "smell", "bite"]);
     assert_eq!((&after.tools[0], &after.system), (&before.tools[0], &before.system));
-    assert_eq!(after.tools[1].parameters, with_size());
+    assert_eq!(after.tools[1].parameters, size_schema());
     assert_eq!(after.messages[..2], session.history().messages().cloned().collect::<Vec<_>>()[..2]);
     assert_eq!(
         stage.events.notices(),
@@ -65,7 +65,7 @@ async fn arguments_are_checked_against_the_newest_schema() {
     let call = |id: &str, arguments| [ScriptedProviderAction::call(id, "look", arguments)];
     stage.provider.add_answer(call("1", json!({})));
     turn_after_call(&stage, &mut session).await;
-    stage.tools.replace([ScriptedTool::echo("look").schema(with_size())], "another");
+    stage.tools.replace_tools([ScriptedTool::echo("look").with_schema(size_schema())], "another");
     stage.provider.add_answer(call("2", json!({})));
     turn_after_call(&stage, &mut session).await;
     stage.provider.add_answer(call("3", json!({ "size": 3 })));
@@ -77,31 +77,32 @@ async fn arguments_are_checked_against_the_newest_schema() {
 
 async fn turn_after_call(stage: &TestStage, session: &mut Session) {
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    let report = session.turn("continue", &Cancel::new()).await;
+    let report = session.run_turn("continue", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
 async fn activated_tools_stay_and_first_discoverable_tool_adds_discovery_tools() {
-    let hidden = |name: &str| ScriptedTool::echo(name).state(ToolState::Inactive);
+    let hidden = |name: &str| ScriptedTool::echo(name).with_state(ToolState::Inactive);
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let done = [ScriptedProviderAction::text("done")];
-    stage.tools.replace([hidden("dig"), ScriptedTool::echo("look"), hidden("fly")], "more");
+    stage.tools.replace_tools([hidden("dig"), ScriptedTool::echo("look"), hidden("fly")], "more");
     let request = run_turn(&stage, &mut session, &done).await;
-    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
-    session.activate(&["fly".into()]);
-    stage.tools.replace([hidden("fly"), ScriptedTool::echo("look")], "less");
+    assert_eq!(offered_tool_names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
+    session.activate_tools(&["fly".into()]);
+    stage.tools.replace_tools([hidden("fly"), ScriptedTool::echo("look")], "less");
     let request = run_turn(&stage, &mut session, &done).await;
-    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
+    assert_eq!(offered_tool_names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
     let disabled = ToolState::Disabled { by: "by a test".to_owned() };
-    stage
-        .tools
-        .replace([ScriptedTool::echo("fly").state(disabled), ScriptedTool::echo("look")], "off");
+    stage.tools.replace_tools(
+        [ScriptedTool::echo("fly").with_state(disabled), ScriptedTool::echo("look")],
+        "off",
+    );
     let request = run_turn(&stage, &mut session, &done).await;
     let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
-    assert_eq!(names(&request), listed, "what was sent stays until the next cut");
-    assert_eq!(session.toolbox().active().count(), 3);
+    assert_eq!(offered_tool_names(&request), listed, "what was sent stays until the next cut");
+    assert_eq!(session.toolbox().active_tools().count(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,11 +112,11 @@ async fn new_tools_join_with_the_next_step() {
     stage.provider.add_answer([ScriptedProviderAction::call("1", "look", json!({}))]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
     let tools = stage.tools.clone();
-    tools.replace([ScriptedTool::echo("look"), ScriptedTool::echo("smell")], "a nose");
-    tools.join(ScriptedTool::echo("bite"));
-    session.turn("continue", &Cancel::new()).await;
+    tools.replace_tools([ScriptedTool::echo("look"), ScriptedTool::echo("smell")], "a nose");
+    tools.add_tool(ScriptedTool::echo("bite"));
+    session.run_turn("continue", &Cancel::new()).await;
     let requests = stage.provider.requests();
-    let names: Vec<_> = requests.iter().map(names).collect();
+    let names: Vec<_> = requests.iter().map(offered_tool_names).collect();
     assert_eq!(names, [vec!["look", "smell"], vec!["look", "smell", "bite"]]);
     // Tools that are there with the first request are not a change.
     let told = "host: a nose\nhost: the tools of this conversation changed: new `bite`\n";
@@ -126,7 +127,7 @@ async fn new_tools_join_with_the_next_step() {
 async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
     let stage = TestStage::new([
         ScriptedTool::echo("look"),
-        ScriptedTool::echo("dig").state(ToolState::Inactive),
+        ScriptedTool::echo("dig").with_state(ToolState::Inactive),
     ]);
     let mut session = stage.start(TestStage::setup()).unwrap();
     let source = ToolSource {
@@ -144,8 +145,8 @@ async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
     )]);
     stage.provider.add_answer([ScriptedProviderAction::call("3", "look", json!({}))]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("continue", &Cancel::new()).await;
-    let awaited: Vec<_> = stage.tools.awaited();
+    session.run_turn("continue", &Cancel::new()).await;
+    let awaited: Vec<_> = stage.tools.awaited_tools();
     assert_eq!(
         awaited,
         [WantedTools::only_named(vec!["sea__swim".to_owned()]), WantedTools::all()]
@@ -162,11 +163,11 @@ async fn calls_and_lists_wait_for_a_missing_tool_source_and_explain_it() {
 async fn cancelled_turn_leaves_tool_changes_to_the_next_turn() {
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    stage.tools.replace([ScriptedTool::echo("smell")], "other");
+    stage.tools.replace_tools([ScriptedTool::echo("smell")], "other");
     let cancel = Cancel::new();
     cancel.cancel();
-    session.turn("x", &cancel).await;
+    session.run_turn("x", &cancel).await;
     assert_eq!(stage.events.notices(), "");
     let request = run_turn(&stage, &mut session, &[ScriptedProviderAction::text("done")]).await;
-    assert_eq!(names(&request), ["smell"]);
+    assert_eq!(offered_tool_names(&request), ["smell"]);
 }

@@ -10,8 +10,8 @@ use jaato_policy::{
 };
 use jaato_session::testing::{ScriptedProviderAction, ScriptedTool, TestStage};
 use jaato_session::{
-    Agent, CallOrigin, CallPlace, Cancel, DeadlineHold, Gate, PolicyMode, Session, SessionHandle,
-    SessionPorts, SessionSetup,
+    Agent, CallEnvironment, CallGate, CallOrigin, Cancel, DeadlineHold, PolicyMode, Session,
+    SessionHandle, SessionPorts, SessionSetup,
 };
 use jaato_types::files::{FileIdentity, ResolvedPath};
 use jaato_types::hooks::Hook;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 /// Creates a user's file that denies access to `/etc`, and denies everything to an agent called
 /// Scout.
-fn rules() -> RuleFile {
+fn deny_rules() -> RuleFile {
     let deny = |when, line| Rule { outcome: Wanted::Deny, when, line, why: None };
     let path = ("path".to_owned(), Glob::new("/etc/*"));
     RuleFile {
@@ -44,10 +44,10 @@ fn rules() -> RuleFile {
 }
 
 /// A setup that allows everything. Only the file forbids.
-fn setup() -> SessionSetup {
+fn allow_all_setup() -> SessionSetup {
     let setup = TestStage::setup();
-    setup.rules.change(|it| {
-        it.files = vec![rules()];
+    setup.rules.change_rules(|it| {
+        it.files = vec![deny_rules()];
         it.allow_all = true;
         it.mode = PolicyMode::AcceptEdits;
     });
@@ -58,12 +58,12 @@ fn write_tool() -> ScriptedTool {
     ScriptedTool::echo("write").writing()
 }
 
-fn forbidden() -> Value {
+fn forbidden_arguments() -> Value {
     json!({ "path": "/etc/passwd" })
 }
 
 /// Lists the place of the rule for each denial.
-fn denials(stage: &TestStage) -> Vec<String> {
+fn recorded_denials(stage: &TestStage) -> Vec<String> {
     let denied = |event| match event {
         Event::PermissionDecided { allowed: false, rule, place, .. } => {
             Some(format!("{rule} {}", place.unwrap_or_default()))
@@ -73,7 +73,7 @@ fn denials(stage: &TestStage) -> Vec<String> {
     stage.events.events().into_iter().filter_map(denied).collect()
 }
 
-fn ran(stage: &TestStage) -> Vec<String> {
+fn executed_calls(stage: &TestStage) -> Vec<String> {
     let calls = stage.tools.recorded_calls().into_iter();
     calls
         .filter(|it| it.call.name.as_str() == "write")
@@ -84,9 +84,9 @@ fn ran(stage: &TestStage) -> Vec<String> {
 /// Checks that the rule stopped one call, and that nothing ran.
 #[track_caller]
 fn check_stopped(stage: &TestStage) {
-    assert_eq!(denials(stage), ["file.deny rules.toml:3"]);
-    assert_eq!(ran(stage), [""; 0]);
-    assert_eq!(stage.person.questions().len(), 0);
+    assert_eq!(recorded_denials(stage), ["file.deny rules.toml:3"]);
+    assert_eq!(executed_calls(stage), [""; 0]);
+    assert_eq!(stage.person.form_questions().len(), 0);
 }
 
 async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Value)]) {
@@ -96,29 +96,31 @@ async fn run_turn(stage: &TestStage, session: &mut Session, calls: &[(&str, Valu
     });
     stage.provider.add_answer(beats);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_model_call() {
     let stage = TestStage::new([write_tool()]);
-    stage.person.answers([PermissionAnswer::once(Is::AllowOnce)]);
-    let mut session = stage.start(setup()).unwrap();
-    run_turn(&stage, &mut session, &[("write", forbidden())]).await;
+    stage.person.add_answers([PermissionAnswer::once(Is::AllowOnce)]);
+    let mut session = stage.start(allow_all_setup()).unwrap();
+    run_turn(&stage, &mut session, &[("write", forbidden_arguments())]).await;
     check_stopped(&stage);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_user_call() {
     let stage = TestStage::new([write_tool()]);
-    let session = stage.start(setup()).unwrap();
-    let called = session.call(&ToolName::from("write"), forbidden(), &Cancel::new()).await;
+    let session = stage.start(allow_all_setup()).unwrap();
+    let called = session
+        .run_user_call(&ToolName::from("write"), forbidden_arguments(), &Cancel::new())
+        .await;
     assert!(called.is_err());
     check_stopped(&stage);
 }
 
 /// Runs a turn in which the model calls `outer`, a tool that does this with the session's handle.
-async fn by_outer<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> TestStage
+async fn run_in_outer_tool<F>(act: impl Fn(SessionHandle) -> F + Send + Sync + 'static) -> TestStage
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -132,7 +134,7 @@ where
         }
     });
     let stage = TestStage::new([outer, write_tool()]);
-    let mut session = stage.start(setup()).unwrap();
+    let mut session = stage.start(allow_all_setup()).unwrap();
     assert!(given.set(session.handle()).is_ok());
     run_turn(&stage, &mut session, &[("outer", json!({}))]).await;
     stage
@@ -140,10 +142,10 @@ where
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_nested_tool_call() {
-    let stage = by_outer(|handle| async move {
+    let stage = run_in_outer_tool(|handle| async move {
         let (name, origin) =
             (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
-        let called = handle.call_tool(&name, forbidden(), &origin, &Cancel::new()).await;
+        let called = handle.call_tool(&name, forbidden_arguments(), &origin, &Cancel::new()).await;
         assert!(called.is_err());
     });
     check_stopped(&stage.await);
@@ -151,10 +153,10 @@ async fn deny_rule_stops_a_nested_tool_call() {
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_background_task() {
-    let stage = by_outer(|handle| async move {
+    let stage = run_in_outer_tool(|handle| async move {
         let origin = CallOrigin::outside_of_calls("tool-outer".into());
         let mut asked = TaskStart::default();
-        (asked.name, asked.arguments) = ("write".into(), forbidden());
+        (asked.name, asked.arguments) = ("write".into(), forbidden_arguments());
         assert!(handle.start_task(asked, &origin, &Cancel::new()).await.is_err());
     });
     check_stopped(&stage.await);
@@ -162,13 +164,13 @@ async fn deny_rule_stops_a_background_task() {
 
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_a_self_running_tool() {
-    let itself = write_tool().run_if(Condition::Asked).answers(|_, _| async {
+    let itself = write_tool().run_if(Condition::Asked).with_condition_answer(|_, _| async {
         let mut answer = jaato_types::ConditionAnswer::default();
-        (answer.holds, answer.arguments) = (true, Some(forbidden()));
+        (answer.holds, answer.arguments) = (true, Some(forbidden_arguments()));
         Ok(answer)
     });
     let stage = TestStage::new([itself]);
-    let mut session = stage.start(setup()).unwrap();
+    let mut session = stage.start(allow_all_setup()).unwrap();
     run_turn(&stage, &mut session, &[]).await;
     check_stopped(&stage);
 }
@@ -176,77 +178,84 @@ async fn deny_rule_stops_a_self_running_tool() {
 #[tokio::test(start_paused = true)]
 async fn deny_rule_stops_arguments_rewritten_by_a_guard_or_the_user() {
     let stage = TestStage::new([write_tool()]);
-    let rewrite = json!({ "decision": "rewrite", "arguments": forbidden() });
+    let rewrite = json!({ "decision": "rewrite", "arguments": forbidden_arguments() });
     stage.hooks.add_answering_plugin("a", Hook::BeforeTool, rewrite);
-    let mut session = stage.start(setup()).unwrap();
+    let mut session = stage.start(allow_all_setup()).unwrap();
     run_turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
     check_stopped(&stage);
 
     let stage = TestStage::new([write_tool()]);
-    stage.person.answers([
-        PermissionAnswer { arguments: Some(forbidden()), ..PermissionAnswer::once(Is::Edit) },
+    stage.person.add_answers([
+        PermissionAnswer {
+            arguments: Some(forbidden_arguments()),
+            ..PermissionAnswer::once(Is::Edit)
+        },
         PermissionAnswer::once(Is::AllowOnce),
     ]);
-    let setup = setup();
-    setup.rules.change(|rules| rules.allow_all = false);
+    let setup = allow_all_setup();
+    setup.rules.change_rules(|rules| rules.allow_all = false);
     let mut session = stage.start(setup).unwrap();
     run_turn(&stage, &mut session, &[("write", json!({ "path": "/tmp/x" }))]).await;
-    assert_eq!(denials(&stage), ["file.deny rules.toml:3"]);
-    assert_eq!((ran(&stage).len(), stage.person.questions().len()), (0, 1));
+    assert_eq!(recorded_denials(&stage), ["file.deny rules.toml:3"]);
+    assert_eq!((executed_calls(&stage).len(), stage.person.form_questions().len()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn deny_rules_apply_to_child_sessions_and_match_agent_names() {
     let stage = TestStage::new([write_tool()]);
-    let opener = stage.start(setup()).unwrap();
+    let opener = stage.start(allow_all_setup()).unwrap();
     for (name, place) in [("Helper", "file.deny rules.toml:3"), ("Scout", "file.deny rules.toml:7")]
     {
         let stage = TestStage::new([write_tool()]);
-        let lent = opener.handle().lend(&DeadlineHold::default()).unwrap();
+        let lent = opener.handle().share_state(&DeadlineHold::default()).unwrap();
         let (name, opener) = (name.to_owned(), opener.id().clone());
         let (shares_rules, hold) = (true, DeadlineHold::default());
         let agent = Some(Agent { name, opener, shares_rules, hold });
         let setup = SessionSetup { rules: lent.rules, agent, ..TestStage::setup() };
         let mut child = stage.start(setup).unwrap();
-        let arguments = if place.ends_with('3') { forbidden() } else { json!({}) };
+        let arguments = if place.ends_with('3') { forbidden_arguments() } else { json!({}) };
         run_turn(&stage, &mut child, &[("write", arguments)]).await;
-        assert_eq!(denials(&stage), [place]);
-        assert_eq!(ran(&stage), [""; 0]);
+        assert_eq!(recorded_denials(&stage), [place]);
+        assert_eq!(executed_calls(&stage), [""; 0]);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn read_only_mode_denies_all_writing_calls_except_user_calls() {
-    let stage = by_outer(|handle| async move {
+    let stage = run_in_outer_tool(|handle| async move {
         let (name, origin) =
             (ToolName::from("write"), CallOrigin::outside_of_calls("tool-outer".into()));
         assert!(handle.call_tool(&name, json!({}), &origin, &Cancel::new()).await.is_ok());
     });
     drop(stage.await);
     let stage = TestStage::new([write_tool()]);
-    let mut session = stage.start(setup()).unwrap();
+    let mut session = stage.start(allow_all_setup()).unwrap();
     session.handle().set_mode(PolicyMode::ReadOnly).unwrap();
     run_turn(&stage, &mut session, &[("write", json!({}))]).await;
     let (name, cancel) = (ToolName::from("write"), Cancel::new());
     let origin = CallOrigin::outside_of_calls("tool-outer".into());
     assert!(session.handle().call_tool(&name, json!({}), &origin, &cancel).await.is_err());
-    assert_eq!(denials(&stage), ["mode.read_only ", "mode.read_only "]);
-    assert!(session.call(&name, json!({}), &cancel).await.is_ok());
+    assert_eq!(recorded_denials(&stage), ["mode.read_only ", "mode.read_only "]);
+    assert!(session.run_user_call(&name, json!({}), &cancel).await.is_ok());
     session.handle().set_mode(PolicyMode::Ask).unwrap();
     run_turn(&stage, &mut session, &[("write", json!({}))]).await;
-    assert_eq!(ran(&stage).len(), 2);
+    assert_eq!(executed_calls(&stage).len(), 2);
 }
 
 /// A link that leads out of the folder.
-struct Links;
+struct LinkGate;
 
-impl Gate for Links {
-    fn place(&self) -> CallPlace {
+impl CallGate for LinkGate {
+    fn call_environment(&self) -> CallEnvironment {
         let workspace = WorkspaceTrust::Trusted;
-        CallPlace { directory: Some("/project".into()), workspace, ..CallPlace::default() }
+        CallEnvironment {
+            directory: Some("/project".into()),
+            workspace,
+            ..CallEnvironment::default()
+        }
     }
 
-    fn resolve<'a>(
+    fn resolve_paths<'a>(
         &'a self,
         paths: &'a [PathBuf],
     ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
@@ -270,15 +279,15 @@ impl Gate for Links {
 async fn accept_edits_mode_denies_outside_and_protected_files_even_via_links() {
     let written = json!({ "type": "string", "x-jaato-touches": "write" });
     let schema = json!({ "type": "object", "properties": { "path": written } });
-    let mut edit = ScriptedTool::echo("updateFile").writing().schema(schema);
+    let mut edit = ScriptedTool::echo("updateFile").writing().with_schema(schema);
     edit.known.plugin = "tool-file-edit".into();
     edit.known.spec.annotations.open_world = false;
     let mut stranger = ScriptedTool::echo("strangersEdit").writing();
     (stranger.known.plugin, stranger.known.shipped) = ("tool-file-edit".into(), false);
     let stage = TestStage::new([edit, stranger, write_tool()]);
     let setup = TestStage::setup();
-    setup.rules.change(|rules| rules.mode = PolicyMode::AcceptEdits);
-    let ports = SessionPorts { gate: Arc::new(Links), ..stage.ports() };
+    setup.rules.change_rules(|rules| rules.mode = PolicyMode::AcceptEdits);
+    let ports = SessionPorts { gate: Arc::new(LinkGate), ..stage.ports() };
     let mut session = Session::start(setup, ports).unwrap();
     let path = |path: &str| json!({ "path": path });
     let calls = [

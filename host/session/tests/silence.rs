@@ -16,16 +16,16 @@ use jaato_types::{
 use serde_json::json;
 use tokio::sync::watch;
 
-fn setup(limits: Limits) -> SessionSetup {
+fn setup_with_limits(limits: Limits) -> SessionSetup {
     SessionSetup { limits, ..TestStage::setup() }
 }
 
-fn impatient() -> Limits {
+fn impatient_limits() -> Limits {
     Limits { provider_idle_ms: 1_000, attempts_max: 3, ..Limits::default() }
 }
 
 async fn play_turn(stage: &TestStage, limits: Limits) -> TurnReport {
-    stage.start(setup(limits)).unwrap().turn("x", &Cancel::new()).await
+    stage.start(setup_with_limits(limits)).unwrap().run_turn("x", &Cancel::new()).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,14 +34,14 @@ async fn keep_alive_bytes_prevent_the_idle_timeout() {
     let pings =
         (0..100).flat_map(|_| [ScriptedProviderAction::Wait(999), ScriptedProviderAction::Alive]);
     stage.provider.add_answer(pings.chain([ScriptedProviderAction::text("at last")]));
-    let report = play_turn(&stage, impatient()).await;
+    let report = play_turn(&stage, impatient_limits()).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
     assert_eq!((report.duration_ms, stage.provider.requests().len()), (99_900, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn provider_that_only_sends_keep_alives_times_out_without_a_retry() {
-    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
+    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient_limits() };
     for ping in [
         ScriptedProviderAction::Alive,
         ScriptedProviderAction::Shown(Delta::Alive),
@@ -62,7 +62,7 @@ async fn provider_that_only_sends_keep_alives_times_out_without_a_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn content_restarts_the_keep_alive_timeout() {
-    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
+    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient_limits() };
     let stage = TestStage::new([]);
     let pings =
         || (0..19).flat_map(|_| [ScriptedProviderAction::Wait(500), ScriptedProviderAction::Alive]);
@@ -90,7 +90,7 @@ impl StoppedClock {
         Self { running: Arc::default(), stopped_ms: watch::Sender::new(0) }
     }
 
-    fn stop(&self, ms: u64) {
+    fn stop_process(&self, ms: u64) {
         self.stopped_ms.send_modify(|stopped_ms| *stopped_ms += ms);
     }
 }
@@ -124,13 +124,13 @@ impl SessionClock for StoppedClock {
 
 /// A provider that waits, is stopped for an hour, and answers a little later, as if its answer was
 /// in the socket.
-struct Stopped {
+struct StoppedProvider {
     clock: Arc<StoppedClock>,
     before_ms: u64,
     after_ms: u64,
 }
 
-impl Provider for Stopped {
+impl Provider for StoppedProvider {
     fn source(&self) -> &str {
         "stopped"
     }
@@ -143,7 +143,7 @@ impl Provider for Stopped {
     ) -> BoxFuture<'a, Result<Completion>> {
         Box::pin(async {
             self.clock.running.sleep(self.before_ms).await;
-            self.clock.stop(3_600_000);
+            self.clock.stop_process(3_600_000);
             self.clock.running.sleep(self.after_ms).await;
             let (parts, finish_reason) = (vec![Part::text("here")], FinishReason::Stop);
             Ok(Completion::new(parts, finish_reason, Usage::default()))
@@ -154,11 +154,11 @@ impl Provider for Stopped {
 async fn play_stopped(before_ms: u64, after_ms: u64) -> TurnReport {
     let stage = TestStage::new([]);
     let clock = Arc::new(StoppedClock::new());
-    let provider = Arc::new(Stopped { clock: clock.clone(), before_ms, after_ms });
+    let provider = Arc::new(StoppedProvider { clock: clock.clone(), before_ms, after_ms });
     let ports = SessionPorts { provider, clock, ..stage.ports() };
     let limits = Limits { provider_idle_ms: 5_000, attempts_max: 1, ..Limits::default() };
-    let mut session = Session::start(setup(limits), ports).unwrap();
-    session.turn("x", &Cancel::new()).await
+    let mut session = Session::start(setup_with_limits(limits), ports).unwrap();
+    session.run_turn("x", &Cancel::new()).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,7 +180,7 @@ async fn stopped_process_time_does_not_count_for_a_call_deadline() {
         let clock = stopped.clone();
         async move {
             clock.running.sleep(500).await;
-            clock.stop(3_600_000);
+            clock.stop_process(3_600_000);
             clock.running.sleep(500).await;
             Ok(Output::text("done"))
         }
@@ -192,8 +192,8 @@ async fn stopped_process_time_does_not_count_for_a_call_deadline() {
         .add_answer([ScriptedProviderAction::text("ok")]);
     let limits = Limits { call_deadline_ms: 2_000, ..Limits::default() };
     let mut session =
-        Session::start(setup(limits), SessionPorts { clock, ..stage.ports() }).unwrap();
-    let report = session.turn("x", &Cancel::new()).await;
+        Session::start(setup_with_limits(limits), SessionPorts { clock, ..stage.ports() }).unwrap();
+    let report = session.run_turn("x", &Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
     let requests = stage.provider.requests();
     let result = requests[1].messages[2].tool_results().next().unwrap();

@@ -8,10 +8,10 @@ use jaato_types::{Event, Output, ToolResult};
 use serde_json::{Value, json};
 
 /// The streamed keys and pieces.
-type Pieces = Vec<(&'static str, Vec<u8>)>;
+type OutputPieces = Vec<(&'static str, Vec<u8>)>;
 
 /// Creates a tool that streams these pieces and returns a code.
-fn tool(pieces: Pieces) -> ScriptedTool {
+fn streaming_tool(pieces: OutputPieces) -> ScriptedTool {
     ScriptedTool::new("prints", move |_, scope| {
         let pieces = pieces.clone();
         async move {
@@ -25,13 +25,13 @@ fn tool(pieces: Pieces) -> ScriptedTool {
     })
 }
 
-async fn result_of(stage: &TestStage) -> ToolResult {
+async fn run_to_result(stage: &TestStage) -> ToolResult {
     stage
         .provider
         .add_answer([ScriptedProviderAction::call("0", "prints", json!({}))])
         .add_answer([ScriptedProviderAction::text("done")]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    session.turn("go", &Cancel::new()).await;
+    session.run_turn("go", &Cancel::new()).await;
     let requests = stage.provider.requests();
     let result = requests[1].messages[2].tool_results().next().unwrap().clone();
     let bytes = Value::Object(result.content.clone()).to_string().len();
@@ -40,9 +40,9 @@ async fn result_of(stage: &TestStage) -> ToolResult {
 }
 
 /// Returns the result's content, and the files.
-async fn shown_output(pieces: Pieces) -> (Value, Vec<(String, Vec<u8>)>) {
-    let stage = TestStage::new([tool(pieces)]);
-    let result = result_of(&stage).await;
+async fn shown_output(pieces: OutputPieces) -> (Value, Vec<(String, Vec<u8>)>) {
+    let stage = TestStage::new([streaming_tool(pieces)]);
+    let result = run_to_result(&stage).await;
     (Value::Object(result.content), stage.outputs.files())
 }
 
@@ -109,9 +109,9 @@ async fn model_sees_output_as_displayed_and_the_file_keeps_all_bytes() {
 async fn full_output_file_is_reported_and_the_call_continues() {
     let pieces = || (0..100).map(|_| ("stdout", vec![b'x'; 10_000])).collect();
     let check = async |bytes_max: u64, expected: &str| {
-        let stage = TestStage::new([tool(pieces())]);
-        stage.outputs.limit(bytes_max);
-        let result = result_of(&stage).await;
+        let stage = TestStage::new([streaming_tool(pieces())]);
+        stage.outputs.limit_file_size(bytes_max);
+        let result = run_to_result(&stage).await;
         assert_eq!(result.content["returncode"], 0);
         let stdout = result.content["stdout"].as_str().unwrap();
         assert!(stdout.contains(expected), "{stdout}");
@@ -124,8 +124,8 @@ async fn full_output_file_is_reported_and_the_call_continues() {
 
 #[tokio::test(start_paused = true)]
 async fn streamed_output_is_shown_to_the_user_up_to_a_rate_limit() {
-    let stage = TestStage::new([tool(vec![("stdout", b"one\n".to_vec()); 3])]);
-    result_of(&stage).await;
+    let stage = TestStage::new([streaming_tool(vec![("stdout", b"one\n".to_vec()); 3])]);
+    run_to_result(&stage).await;
     let texts = |stage: &TestStage| {
         let events = stage.events.events();
         let texts = events.into_iter().filter_map(|event| match event {
@@ -135,8 +135,8 @@ async fn streamed_output_is_shown_to_the_user_up_to_a_rate_limit() {
         texts.collect::<Vec<_>>()
     };
     assert_eq!(texts(&stage), ["one\n"; 3]);
-    let stage = TestStage::new([tool(vec![("stdout", vec![b'x'; 60_000]); 100])]);
-    result_of(&stage).await;
+    let stage = TestStage::new([streaming_tool(vec![("stdout", vec![b'x'; 60_000]); 100])]);
+    run_to_result(&stage).await;
     let bytes: usize = texts(&stage).iter().map(String::len).sum();
     assert!(bytes < 1_000_000, "{bytes}");
     assert!(texts(&stage).last().unwrap().ends_with(" bytes not shown …]\n"));
@@ -152,7 +152,7 @@ async fn call_streams_at_most_16_texts() {
         }
         Ok(Output::default())
     })]);
-    let result = result_of(&stage).await;
+    let result = run_to_result(&stage).await;
     assert_eq!(result.content["error"]["message"], "a call streams at most 16 texts");
 }
 
@@ -164,7 +164,7 @@ async fn key_of_a_streamed_text_has_a_limit() {
             scope.streamed.unwrap().push(&write, b"x").await?;
             Ok(Output::default())
         })]);
-        Value::Object(result_of(&stage).await.content)
+        Value::Object(run_to_result(&stage).await.content)
     };
     assert_eq!(pushed(64).await, json!({ "k".repeat(64): "x" }));
     assert_eq!(pushed(65).await["error"]["kind"], "invalid_arguments");
@@ -177,7 +177,7 @@ async fn streamed_text_keeps_its_share_next_to_a_long_returned_text() {
         scope.streamed.unwrap().push(&write, &[b'o'; 100_000]).await?;
         Ok(Output::json(json!({ "log": "l".repeat(100_000) })))
     })]);
-    let result = result_of(&stage).await;
+    let result = run_to_result(&stage).await;
     let bytes = ["stdout", "log"].map(|key| result.content[key].as_str().unwrap().len());
     assert!(bytes.iter().all(|bytes| (7_500..8_500).contains(bytes)), "{bytes:?}");
     let stdout = result.content["stdout"].as_str().unwrap();

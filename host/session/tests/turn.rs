@@ -23,16 +23,16 @@ fn gone_error() -> Error {
 
 async fn play_turn(stage: &TestStage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
     let mut session = stage.start(setup).unwrap();
-    let report = session.turn(prompt, &Cancel::new()).await;
+    let report = session.run_turn(prompt, &Cancel::new()).await;
     (session, report)
 }
 
 /// Returns the history in short form: role, texts, calls, results, mark.
-fn outline(history: &History) -> Vec<String> {
-    history.entries().iter().map(|entry| line(entry)).collect()
+fn history_outline(history: &History) -> Vec<String> {
+    history.entries().iter().map(|entry| outline_entry(entry)).collect()
 }
 
-fn line(entry: &HistoryEntry) -> String {
+fn outline_entry(entry: &HistoryEntry) -> String {
     let parts = entry.message.parts.iter().map(|part| match part {
         Part::Text { text, .. } => format!("{text:?}"),
         Part::Thought { text, .. } => format!("thought {text:?}"),
@@ -74,7 +74,7 @@ async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
         (Outcome::Done, "it is blue", 2)
     );
     assert_eq!(
-        outline(session.history()),
+        history_outline(session.history()),
         [
             "User: \"what colour?\"",
             "Model: \"let me see\", call 1 look",
@@ -118,8 +118,8 @@ async fn a_session_and_its_turns_may_move_between_threads() {
     let mut session = stage.start(TestStage::setup()).unwrap();
     may_move(&session);
     let cancel = Cancel::new();
-    may_move(&session.call(&ToolName::from("x"), json!({}), &cancel));
-    may_move(&session.turn("x", &cancel));
+    may_move(&session.run_user_call(&ToolName::from("x"), json!({}), &cancel));
+    may_move(&session.run_turn("x", &cancel));
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +129,7 @@ async fn several_turns_share_one_history_and_their_requests_one_prefix() {
     stage.provider.add_answer([ScriptedProviderAction::text("one")]);
     stage.provider.add_answer([ScriptedProviderAction::text("two")]);
     let (mut session, _) = play_turn(&stage, TestStage::setup(), "first").await;
-    session.turn("second", &Cancel::new()).await;
+    session.run_turn("second", &Cancel::new()).await;
     let texts: Vec<String> = stage
         .provider
         .requests()
@@ -160,7 +160,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
     assert_eq!(report.error.unwrap().kind, ErrorKind::LimitReached);
     assert_eq!(report.text, MARK_LIMIT);
     assert_eq!(stage.tools.recorded_calls().len(), 2, "what no request could tell of is not run");
-    let last = outline(session.history()).split_off(5);
+    let last = history_outline(session.history()).split_off(5);
     assert_eq!(
         last,
         [
@@ -170,7 +170,7 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
         ]
     );
     stage.provider.add_answer([ScriptedProviderAction::text("fine")]);
-    assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
+    assert_eq!(session.run_turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn opaque_part_of_a_partial_answer_names_its_provider_and_model() {
     ]);
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
-    let said = outline(session.history());
+    let said = history_outline(session.history());
     assert!(said[1].starts_with(r#"Model: "so", opaque test model {"id":1}"#), "{said:?}");
 }
 
@@ -207,13 +207,13 @@ async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
     stage.provider.add_answer([ScriptedProviderAction::Fail(gone_error())]);
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "hello").await;
     assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone_error())));
-    assert_eq!(outline(session.history()), ["User: \"hello\" Unsent"]);
+    assert_eq!(history_outline(session.history()), ["User: \"hello\" Unsent"]);
     assert_eq!(session.facts().turns, 0);
 
     stage.provider.add_answer([ScriptedProviderAction::text("hi")]);
-    let report = session.turn_again(&Cancel::new()).await;
+    let report = session.repeat_last_turn(&Cancel::new()).await;
     assert_eq!(report.outcome, Outcome::Done);
-    assert_eq!(outline(session.history()), ["User: \"hello\"", "Model: \"hi\""]);
+    assert_eq!(history_outline(session.history()), ["User: \"hello\"", "Model: \"hi\""]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,10 +224,10 @@ async fn another_prompt_after_a_failed_one_is_sent_alone() {
         .add_answer([ScriptedProviderAction::Fail(gone_error())])
         .add_answer([ScriptedProviderAction::text("hi")]);
     let (mut session, _) = play_turn(&stage, TestStage::setup(), "lost").await;
-    session.turn("found", &Cancel::new()).await;
+    session.run_turn("found", &Cancel::new()).await;
     assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
     assert_eq!(
-        outline(session.history()),
+        history_outline(session.history()),
         ["User: \"lost\" Unsent", "User: \"found\"", "Model: \"hi\""]
     );
     assert_eq!(session.facts().turns, 1);
@@ -246,14 +246,14 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
     script(&stage);
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Failed, ""));
-    assert_eq!(session.turn_again(&Cancel::new()).await.text, "fine");
+    assert_eq!(session.repeat_last_turn(&Cancel::new()).await.text, "fine");
     assert_eq!(stage.tools.recorded_calls().len(), 1, "the call is not run again");
 
     let stage = TestStage::new([ScriptedTool::echo("look")]);
     script(&stage);
     let (mut session, _) = play_turn(&stage, TestStage::setup(), "x").await;
-    session.turn("y", &Cancel::new()).await;
-    let lines = outline(session.history());
+    session.run_turn("y", &Cancel::new()).await;
+    let lines = history_outline(session.history());
     assert_eq!(lines[3], format!("Model: {MARK_FAILED:?} Partial"));
     assert_eq!(lines[4..], ["User: \"y\"", "Model: \"fine\""]);
 }
@@ -262,9 +262,10 @@ async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
 async fn empty_prompt_or_nothing_to_send_again_is_an_error_without_effect() {
     let stage = TestStage::new([]);
     let mut session = stage.start(TestStage::setup()).unwrap();
-    for report in
-        [session.turn_again(&Cancel::new()).await, session.turn(" \n", &Cancel::new()).await]
-    {
+    for report in [
+        session.repeat_last_turn(&Cancel::new()).await,
+        session.run_turn(" \n", &Cancel::new()).await,
+    ] {
         assert_eq!(report.outcome, Outcome::Failed);
         assert_eq!(report.error.unwrap().kind, ErrorKind::InvalidArguments);
     }
@@ -287,20 +288,20 @@ async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() 
     assert!(report.is_open);
     assert_eq!(report.text, "half an \n\n[Generation cancelled]");
     assert_eq!(
-        outline(session.history()),
+        history_outline(session.history()),
         ["User: \"x\"", "Model: \"half an \", \"\\n\\n[Generation cancelled]\" Partial"]
     );
     assert_eq!(stage.provider.requests().len(), 1);
     assert!(stage.tools.recorded_calls().is_empty());
     // The request is sent again, without the partial answer.
     stage.provider.add_answer([ScriptedProviderAction::text("whole")]);
-    assert_eq!(session.turn_again(&Cancel::new()).await.text, "whole");
+    assert_eq!(session.repeat_last_turn(&Cancel::new()).await.text, "whole");
     assert_eq!(stage.provider.requests()[1].messages, stage.provider.requests()[0].messages);
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "whole"]);
     // An answered request can be sent again too, for another answer.
     stage.provider.add_answer([ScriptedProviderAction::text("another")]);
-    assert_eq!(session.turn_again(&Cancel::new()).await.text, "another");
+    assert_eq!(session.repeat_last_turn(&Cancel::new()).await.text, "another");
     let sent: Vec<String> = session.history().messages().map(Message::text).collect();
     assert_eq!(sent, ["x", "another"]);
     History::restore(session.history().entries().iter().cloned()).unwrap();
@@ -387,7 +388,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
     let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!(report.error.unwrap().kind, ErrorKind::Timeout);
     assert_eq!(report.duration_ms, 1_000);
-    assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
+    assert_eq!(history_outline(session.history()), ["User: \"x\" Unsent"]);
 
     let stage = TestStage::new([]);
     let progress = || ScriptedProviderAction::Shown(Delta::progress("loading", 1, 2));
@@ -412,7 +413,7 @@ async fn silent_provider_times_out_but_progress_restarts_the_idle_timeout() {
     ]);
     let (session, report) = play_turn(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 1_998));
-    assert_eq!(outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
+    assert_eq!(history_outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -453,7 +454,7 @@ async fn empty_answer_is_retried_once_and_then_the_turn_fails() {
     let (session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(report.error.unwrap().message, "the model sent 2 empty answers");
-    assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
+    assert_eq!(history_outline(session.history()), ["User: \"x\" Unsent"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -519,12 +520,12 @@ async fn calls_in_an_answer_stopped_by_the_output_limit_do_not_run() {
         assert!(error.message.contains("output limit"), "{error}");
         assert_eq!(report.text, MARK_OUTPUT_LIMIT);
         assert!(stage.tools.recorded_calls().is_empty());
-        let outline = outline(session.history());
+        let outline = history_outline(session.history());
         assert_eq!(outline.len(), 4, "{outline:?}");
         assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
         // The conversation continues, and the model learns why its calls have no results.
         stage.provider.add_answer([ScriptedProviderAction::text("less, then")]);
-        assert_eq!(session.turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
+        assert_eq!(session.run_turn("continue", &Cancel::new()).await.outcome, Outcome::Done);
         let request = stage.provider.requests().pop().unwrap();
         let results: Vec<_> = request.messages[2].tool_results().collect();
         assert!(results.iter().all(|it| json!(it.content).to_string().contains("output limit")));
@@ -552,7 +553,7 @@ async fn a_filtered_answer_never_runs_its_calls() {
     ]);
     let (session, _) = play_turn(&stage, TestStage::setup(), "x").await;
     assert!(stage.tools.recorded_calls().is_empty());
-    assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
+    assert_eq!(history_outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -568,7 +569,7 @@ async fn usage_is_taken_from_the_last_request_that_reported_it() {
     let (mut session, report) = play_turn(&stage, TestStage::setup(), "x").await;
     assert_eq!(report.usage.total_tokens(), 1_130);
     stage.provider.add_answer([ScriptedProviderAction::text("told nothing")]);
-    session.turn("y", &Cancel::new()).await;
+    session.run_turn("y", &Cancel::new()).await;
     let facts = session.facts();
     assert_eq!((facts.model.as_str(), facts.context_limit), ("test/model", 10_000));
     assert_eq!((facts.prompt_tokens, facts.output_tokens, facts.turns), (1_100, 30, 2));
@@ -579,7 +580,7 @@ async fn usage_is_taken_from_the_last_request_that_reported_it() {
 #[tokio::test(start_paused = true)]
 async fn session_facts_for_a_tool_include_the_open_turn() {
     let facts = ScriptedTool::new("facts", |_, scope| async move {
-        Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.read()).unwrap()))
+        Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.snapshot()).unwrap()))
     });
     let stage = TestStage::new([facts]);
     stage.provider.add_answer([
@@ -602,7 +603,7 @@ async fn session_facts_for_a_tool_include_the_open_turn() {
 #[tokio::test(start_paused = true)]
 async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
     let stage = TestStage::new([
-        ScriptedTool::echo("hidden").state(ToolState::Inactive),
+        ScriptedTool::echo("hidden").with_state(ToolState::Inactive),
         ScriptedTool::echo("shown"),
     ]);
     stage
@@ -617,7 +618,7 @@ async fn call_to_a_discoverable_tool_activates_it_at_the_end_of_the_list() {
     let before = ["shown", LIST_TOOLS, GET_TOOL_SCHEMAS].map(ToolName::from);
     assert_eq!(names(&requests[0]), before);
     assert_eq!(names(&requests[1]), [&before[..], &[ToolName::from("hidden")]].concat());
-    assert_eq!(session.request().tools, requests[1].tools);
+    assert_eq!(session.next_request().tools, requests[1].tools);
     assert_eq!(stage.events.notices(), "");
     assert_eq!(stage.tools.recorded_calls().len(), 1);
 }
@@ -637,7 +638,7 @@ async fn session_with_unanswered_calls_in_its_history_continues() {
     let (session, report) = play_turn(&stage, setup, "after").await;
     assert_eq!(report.outcome, Outcome::Done);
     assert_eq!(
-        outline(session.history())[2..],
+        history_outline(session.history())[2..],
         [
             "Tool: error 1 \"cancelled\"".to_owned(),
             format!("Model: {MARK_PROCESS_ENDED:?} Partial"),
@@ -667,7 +668,7 @@ async fn requests_keep_a_minimum_interval_and_a_cancel_ends_the_wait() {
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let later = tokio::time::sleep(std::time::Duration::from_secs(10));
-    let (report, ()) = tokio::join!(session.turn("again", &cancel), async move {
+    let (report, ()) = tokio::join!(session.run_turn("again", &cancel), async move {
         later.await;
         stop.cancel();
     });
@@ -698,6 +699,6 @@ async fn next_request_waits_until_the_provider_has_room_with_a_notice() {
     };
     assert!(stage.events.envelopes().iter().any(|envelope| is_told(&envelope.event)));
     // The server itself must refuse a request that would wait longer than this.
-    session.turn("again", &Cancel::new()).await;
+    session.run_turn("again", &Cancel::new()).await;
     assert_eq!(start.elapsed().as_secs(), 30);
 }

@@ -8,7 +8,7 @@ use jaato_types::ask::{FORMS_WAITING_MAX, Form, FormAnswer, FormField, FormOutco
 use jaato_types::{ErrorKind, Event, Outcome, PluginName};
 use serde_json::{Value, json};
 
-fn form() -> Form {
+fn sample_form() -> Form {
     let field = FormField { name: "drink".to_owned(), ..FormField::default() };
     Form { title: "You".to_owned(), fields: vec![field] }
 }
@@ -18,19 +18,19 @@ fn form_answer(values: Value) -> FormAnswer {
     FormAnswer::answered(values)
 }
 
-fn with_person(forms: impl IntoIterator<Item = FormAnswer>) -> (TestStage, Session) {
+fn session_with_user(forms: impl IntoIterator<Item = FormAnswer>) -> (TestStage, Session) {
     let stage = TestStage::new([]);
-    stage.person.answers([]);
-    stage.person.forms(forms);
+    stage.person.add_answers([]);
+    stage.person.add_form_answers(forms);
     let session = stage.start(TestStage::setup()).unwrap();
     (stage, session)
 }
 
-fn plugin() -> PluginName {
+fn sample_plugin_name() -> PluginName {
     PluginName::from("tool-x")
 }
 
-fn ends_of_forms(stage: &TestStage) -> Vec<(String, FormOutcome)> {
+fn recorded_form_outcomes(stage: &TestStage) -> Vec<(String, FormOutcome)> {
     let end = |event| match event {
         Event::FormAnswered { form_id, outcome, .. } => Some((form_id, outcome)),
         _ => None,
@@ -42,29 +42,32 @@ fn ends_of_forms(stage: &TestStage) -> Vec<(String, FormOutcome)> {
 async fn invalid_form_answer_is_asked_for_again_up_to_a_limit() {
     let unfit = || form_answer(json!({ "food": "cake" }));
     let fits = form_answer(json!({ "drink": "tea" }));
-    let (stage, session) = with_person([unfit(), unfit(), fits.clone(), unfit(), unfit(), unfit()]);
+    let (stage, session) =
+        session_with_user([unfit(), unfit(), fits.clone(), unfit(), unfit(), unfit()]);
     let (handle, cancel) = (session.handle(), Cancel::new());
-    assert_eq!(handle.ask(&plugin(), &form(), &cancel).await, Ok(fits));
-    let nobody = FormAnswer::nobody("3 answers did not fit the form");
-    assert_eq!(handle.ask(&plugin(), &form(), &cancel).await, Ok(nobody));
+    assert_eq!(handle.ask_form(&sample_plugin_name(), &sample_form(), &cancel).await, Ok(fits));
+    let nobody = FormAnswer::without_user("3 answers did not fit the form");
+    assert_eq!(handle.ask_form(&sample_plugin_name(), &sample_form(), &cancel).await, Ok(nobody));
     let expected = [("form_1", FormOutcome::Answered), ("form_2", FormOutcome::Nobody)];
-    assert_eq!(ends_of_forms(&stage), expected.map(|(id, end)| (id.to_owned(), end)));
+    assert_eq!(recorded_form_outcomes(&stage), expected.map(|(id, end)| (id.to_owned(), end)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn waiting_forms_are_limited_and_cancelled_when_the_session_ends() {
-    let (stage, session) = with_person([]);
+    let (stage, session) = session_with_user([]);
     let handle = session.handle();
     let ask = || {
         let handle = handle.clone();
-        tokio::spawn(async move { handle.ask(&plugin(), &form(), &Cancel::new()).await })
+        tokio::spawn(async move {
+            handle.ask_form(&sample_plugin_name(), &sample_form(), &Cancel::new()).await
+        })
     };
     let waiting: Vec<_> = (0..=FORMS_WAITING_MAX).map(|_| ask()).collect();
     tokio::task::yield_now().await;
     assert_eq!(ask().await.unwrap().unwrap_err().kind, ErrorKind::LimitReached);
     session.end_forms().await;
     // Forms that were never shown cause no event.
-    assert_eq!(ends_of_forms(&stage), [("form_1".to_owned(), FormOutcome::Cancelled)]);
+    assert_eq!(recorded_form_outcomes(&stage), [("form_1".to_owned(), FormOutcome::Cancelled)]);
     for form in waiting {
         assert_eq!(form.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
     }
@@ -73,13 +76,13 @@ async fn waiting_forms_are_limited_and_cancelled_when_the_session_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_notification_is_announced_and_wakes_an_idle_session() {
-    let (stage, mut session) = with_person([]);
-    let (wake, cancel) = (session.wake(), Cancel::new());
+    let (stage, mut session) = session_with_user([]);
+    let (wake, cancel) = (session.wake_waiter(), Cancel::new());
     let woken = tokio::spawn(async move { wake.wait_for_wake().await });
-    session.handle().notify(&plugin(), "the tea is ready".to_owned()).unwrap();
+    session.handle().notify_model(&sample_plugin_name(), "the tea is ready".to_owned()).unwrap();
     woken.await.unwrap();
     stage.provider.add_answer([ScriptedProviderAction::text("drink it")]);
-    let report = session.turn_woken(&cancel).await;
+    let report = session.run_woken_turn(&cancel).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "drink it"));
     let told = stage.events.events().into_iter().filter_map(|event| match event {
         Event::Notified { source, text } => Some((source, text)),
@@ -90,13 +93,13 @@ async fn a_notification_is_announced_and_wakes_an_idle_session() {
     let expected = expected.map(|(who, what)| (who.to_owned(), what.to_owned()));
     assert_eq!(told.collect::<Vec<_>>(), expected);
     // Nothing is left that could wake it.
-    assert_eq!(session.turn_woken(&cancel).await.outcome, Outcome::Failed);
+    assert_eq!(session.run_woken_turn(&cancel).await.outcome, Outcome::Failed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn notification_beyond_the_limit_is_refused_and_not_announced() {
-    let (stage, session) = with_person([]);
-    let notify = || session.handle().notify(&plugin(), "again".to_owned());
+    let (stage, session) = session_with_user([]);
+    let notify = || session.handle().notify_model(&sample_plugin_name(), "again".to_owned());
     let refused = (0..1000).filter_map(|_| notify().err()).next().unwrap();
     assert_eq!(refused.kind, ErrorKind::LimitReached);
     let announced = stage.events.events().into_iter();

@@ -17,12 +17,12 @@ use crate::{Agent, CallFiles, KnownTool, introspection};
 
 impl CallRunner<'_> {
     /// Admits a call that is not part of a model's answer.
-    pub(super) async fn admit_alone<'a>(&'a self, call: &'a ToolCall) -> AdmittedCall<'a> {
-        self.admit(call, std::slice::from_ref(call), &mut CallsOutcome::default()).await
+    pub(super) async fn admit_single_call<'a>(&'a self, call: &'a ToolCall) -> AdmittedCall<'a> {
+        self.admit_call(call, std::slice::from_ref(call), &mut CallsOutcome::default()).await
     }
 
     /// Admits or refuses one of these calls.
-    pub(super) async fn admit<'a>(
+    pub(super) async fn admit_call<'a>(
         &'a self,
         call: &'a ToolCall,
         all: &[ToolCall],
@@ -31,7 +31,7 @@ impl CallRunner<'_> {
         if self.cancel.is_cancelled() {
             return AdmittedCall::without_tool(call, CallDecision::Drop);
         }
-        let found = match self.toolbox.find(&call.name) {
+        let found = match self.toolbox.find_tool(&call.name) {
             Ok(found) => found,
             Err(error) => return AdmittedCall::without_tool(call, CallDecision::Refuse(error)),
         };
@@ -45,7 +45,8 @@ impl CallRunner<'_> {
             CallInitiator::Model | CallInitiator::Plugin => self.toolbox.withheld_error(&call.name),
             CallInitiator::Person | CallInitiator::Tool => None,
         };
-        let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
+        let checked =
+            withheld.map_or_else(|| self.toolbox.check_arguments(tool, &call.arguments), Err);
         if let Err(error) = checked {
             let tool = Some(tool);
             return AdmittedCall {
@@ -53,9 +54,9 @@ impl CallRunner<'_> {
                 ..AdmittedCall::without_tool(call, CallDecision::Refuse(error))
             };
         }
-        let times = all.iter().filter(|it| is_equal(it, call)).count();
-        let admitted = self.approve(call, tool, times, done).await;
-        if matches!(admitted.fate, CallDecision::Run(_)) && introspection::is_own(tool) {
+        let times = all.iter().filter(|it| is_equal_call(it, call)).count();
+        let admitted = self.approve_call(call, tool, times, done).await;
+        if matches!(admitted.fate, CallDecision::Run(_)) && introspection::is_host_tool(tool) {
             done.activated
                 .extend(introspection::tools_to_activate(&self.toolbox, admitted.effective_call()));
         }
@@ -63,7 +64,7 @@ impl CallRunner<'_> {
     }
 
     /// Gets a decision about the call.
-    async fn approve<'a>(
+    async fn approve_call<'a>(
         &'a self,
         call: &'a ToolCall,
         tool: &'a KnownTool,
@@ -73,7 +74,7 @@ impl CallRunner<'_> {
         let source = PluginSource::from_origin(tool.shipped, tool.spec.foreign);
         let (spec, schema, plugin) = (&tool.spec, tool.schema(), &tool.plugin);
         let candidate = CandidateCall { call, spec, schema, plugin, source, times };
-        let approval = self.approval();
+        let approval = self.session_approval();
         let context = ToolContext { runner: self, tool };
         let CallVerdict { refusal, changed, lacks_user, limits, is_permitted, note, .. } = tokio::select! {
             biased;
@@ -81,7 +82,7 @@ impl CallRunner<'_> {
                 let tool = Some(tool);
                 return AdmittedCall { tool, ..AdmittedCall::without_tool(call, CallDecision::Drop) };
             }
-            verdict = approval.decide(&candidate, &context, &mut done.equal) => verdict,
+            verdict = approval.decide_call(&candidate, &context, &mut done.equal) => verdict,
         };
         if lacks_user {
             done.without_user = done.without_user.take().or_else(|| refusal.clone());
@@ -93,7 +94,7 @@ impl CallRunner<'_> {
         AdmittedCall { call, changed, tool: Some(tool), fate, is_permitted, note }
     }
 
-    fn approval(&self) -> SessionApproval<'_> {
+    fn session_approval(&self) -> SessionApproval<'_> {
         SessionApproval {
             session: self.session,
             rules: self.rules,
@@ -121,9 +122,9 @@ impl CallRunner<'_> {
             annotations: tool.spec.annotations,
             called_by,
             caller: self.origin.map(|origin| origin.plugin.clone()).unwrap_or_default(),
-            check: &|arguments| self.toolbox.check(tool, arguments),
+            check: &|arguments| self.toolbox.check_arguments(tool, arguments),
         };
-        self.hooks.before_tool(call, about, self.cancel).await
+        self.hooks.ask_before_tool(call, about, self.cancel).await
     }
 }
 
@@ -145,20 +146,20 @@ impl ToolContext<'_> {
 }
 
 impl CallContext for ToolContext<'_> {
-    fn guard<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome> {
+    fn ask_guards<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, GuardOutcome> {
         self.unless_cancelled(self.runner.ask_guards(call, self.tool)).boxed()
     }
 
-    fn preview<'a>(
+    fn preview_call<'a>(
         &'a self,
         call: &'a ToolCall,
         limits: FileLimits,
     ) -> BoxFuture<'a, Option<Preview>> {
-        self.unless_cancelled(self.runner.preview(call, self.tool, limits)).boxed()
+        self.unless_cancelled(self.runner.request_preview(call, self.tool, limits)).boxed()
     }
 
     fn check_arguments(&self, arguments: &Value) -> Result<()> {
-        self.runner.toolbox.check(self.tool, arguments)
+        self.runner.toolbox.check_arguments(self.tool, arguments)
     }
 
     fn emit(&self, event: Event) {
@@ -175,7 +176,7 @@ impl CallContext for ToolContext<'_> {
     }
 }
 
-fn is_equal(one: &ToolCall, other: &ToolCall) -> bool {
+fn is_equal_call(one: &ToolCall, other: &ToolCall) -> bool {
     one.name == other.name && one.arguments == other.arguments
 }
 

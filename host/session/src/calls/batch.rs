@@ -12,7 +12,7 @@ pub(super) fn split_into_batches<'a>(
 ) -> Vec<&'a [ToolCall]> {
     let parallel = |call: &ToolCall| {
         // A call that cannot run is refused without effect, so it may be in any batch.
-        toolbox.find(&call.name).map_or(true, |found| found.tool.is_parallel())
+        toolbox.find_tool(&call.name).map_or(true, |found| found.tool.is_parallel())
     };
     calls.chunk_by(|a, b| parallel(a) && parallel(b)).collect()
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::running::{CallStart, RunningToolCall};
 use super::{AdmittedCall, CallDecision, CallInitiator, CallRunner};
 use crate::events::HOST;
-use crate::hooks::{HookedResult, note_change};
+use crate::hooks::{HookedResult, note_argument_change};
 use crate::output::{self, error_content};
 use crate::tasks::{self, BackgroundTaskContext};
 use crate::{
@@ -21,10 +21,10 @@ impl CallRunner<'_> {
     pub(super) async fn run_to_result(&self, admitted: AdmittedCall<'_>) -> ToolResult {
         let call = admitted.call;
         let Some(begun) = self.announce_call(&admitted) else {
-            return failed_result(call, &never_began());
+            return failed_result(call, &never_began_error());
         };
         let fitting = self.result_limit(call);
-        let outcome = self.outcome(&admitted, &begun.source).await;
+        let outcome = self.call_outcome(&admitted, &begun.source).await;
         let ran = !outcome.as_ref().is_err_and(|error| error.kind == ErrorKind::Cancelled);
         let (mut content, attachments, is_error) = match outcome {
             Ok(mut output) => {
@@ -39,7 +39,7 @@ impl CallRunner<'_> {
         if ran {
             content = self.apply_result_hooks(&admitted, content, is_error).await;
         }
-        self.finish(call, begun, content.clone(), is_error);
+        self.finish_call(call, begun, content.clone(), is_error);
         ToolResult { is_error, attachments, ..tool_result(call, content) }
     }
 
@@ -47,15 +47,15 @@ impl CallRunner<'_> {
     /// truncated.
     pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
         let call = &self.fit_arguments(call);
-        let admitted = self.admit_alone(call).await;
-        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began()) };
-        let mut outcome = self.outcome(&admitted, &begun.source).await;
+        let admitted = self.admit_single_call(call).await;
+        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began_error()) };
+        let mut outcome = self.call_outcome(&admitted, &begun.source).await;
         let (content, is_error) = match &mut outcome {
             Ok(output) => {
                 let content = std::mem::take(&mut output.content);
                 let owner = introspection::tool_owner(admitted.tool);
                 let after =
-                    self.hooks.after_tool(admitted.effective_call(), &owner, content, false);
+                    self.hooks.ask_after_tool(admitted.effective_call(), &owner, content, false);
                 output.content = after.await.content;
                 admitted.note_changed_arguments(&mut output.content);
                 (output.content.clone(), false)
@@ -63,7 +63,7 @@ impl CallRunner<'_> {
             // The content is not used here, because the caller gets the error itself.
             Err(error) => (error_content(error), true),
         };
-        self.finish(call, begun, content, is_error);
+        self.finish_call(call, begun, content, is_error);
         outcome
     }
 
@@ -77,7 +77,7 @@ impl CallRunner<'_> {
     ) -> Map<String, Value> {
         let call = admitted.effective_call();
         let owner = introspection::tool_owner(admitted.tool);
-        let after = self.hooks.after_tool(call, &owner, content, is_error);
+        let after = self.hooks.ask_after_tool(call, &owner, content, is_error);
         let HookedResult { mut content, is_changed } = after.await;
         if is_changed {
             content = output::fit_to_limit(content, self.result_limit(call)).await;
@@ -105,7 +105,7 @@ impl CallRunner<'_> {
         Some(AnnouncedCall { source, at_ms: self.ports.clock.monotonic_ms() })
     }
 
-    fn finish(
+    fn finish_call(
         &self,
         call: &ToolCall,
         begun: AnnouncedCall,
@@ -122,31 +122,35 @@ impl CallRunner<'_> {
         });
     }
 
-    async fn outcome(&self, admitted: &AdmittedCall<'_>, source: &str) -> Result<Output, Error> {
+    async fn call_outcome(
+        &self,
+        admitted: &AdmittedCall<'_>,
+        source: &str,
+    ) -> Result<Output, Error> {
         match &admitted.fate {
-            CallDecision::Run(files) => self.execute(admitted, files, source).await,
+            CallDecision::Run(files) => self.execute_call(admitted, files, source).await,
             CallDecision::Refuse(error) => Err(error.clone()),
-            CallDecision::Drop => Err(never_began()),
+            CallDecision::Drop => Err(never_began_error()),
         }
     }
 
     /// Runs the call to its end. A call that takes long continues as a background task if it may.
-    async fn execute(
+    async fn execute_call(
         &self,
         admitted: &AdmittedCall<'_>,
         files: &Arc<CallFiles>,
         source: &str,
     ) -> Result<Output, Error> {
         let call = admitted.effective_call();
-        let background = match self.toolbox.find(&call.name) {
+        let background = match self.toolbox.find_tool(&call.name) {
             // The host answers its own tools here, and plugins answer all others.
-            Ok(found) if introspection::is_own(found.tool) => {
+            Ok(found) if introspection::is_host_tool(found.tool) => {
                 return match call.name.as_str() {
                     VIEW_ENVIRONMENT => self.objects.answer_view_call(call),
-                    _ => introspection::answer_call(&self.toolbox, call),
+                    _ => introspection::answer_discovery_call(&self.toolbox, call),
                 };
             }
-            Ok(found) => self.may_go_on_as_a_task(found.tool),
+            Ok(found) => self.may_become_task(found.tool),
             Err(error) => return Err(error),
         };
         self.save_start(admitted).await?;
@@ -154,7 +158,7 @@ impl CallRunner<'_> {
         let mut running = self.start_call(
             (call, files),
             source,
-            self.cancel.child(),
+            self.cancel.child_token(),
             keeps,
             self.limits.call_deadline_ms,
         );
@@ -167,10 +171,10 @@ impl CallRunner<'_> {
             outcome = running.finish() => return outcome,
             () = self.ports.clock.sleep(threshold_ms) => {}
         }
-        if self.tasks.board().all_running() >= self.limits.tasks_max {
+        if self.tasks.board().all_running_count() >= self.limits.tasks_max {
             return running.finish().await;
         }
-        let number = self.tasks.take_over(running, None, self.surroundings(admitted.tool));
+        let number = self.tasks.continue_as_task(running, None, self.task_context(admitted.tool));
         Ok(tasks::task_handle_output(number, (source, call.name.as_str()), threshold_ms))
     }
 
@@ -183,7 +187,7 @@ impl CallRunner<'_> {
             return Ok(());
         }
         saver.save_rules(self.rules);
-        saver.call_starts(admitted.effective_call()).await
+        saver.save_call_start(admitted.effective_call()).await
     }
 
     /// Starts a call that no turn waits for, after the permission check. Returns its task.
@@ -194,25 +198,25 @@ impl CallRunner<'_> {
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
         let call = &self.fit_arguments(call);
-        let admitted = self.admit_alone(call).await;
-        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began()) };
+        let admitted = self.admit_single_call(call).await;
+        let Some(begun) = self.announce_call(&admitted) else { return Err(never_began_error()) };
         let started = match &admitted.fate {
             CallDecision::Run(files) => match self.save_start(&admitted).await {
-                Ok(()) => self.detach((&admitted, files), &begun.source, by, timeout_ms),
+                Ok(()) => self.detach_call((&admitted, files), &begun.source, by, timeout_ms),
                 Err(error) => Err(error),
             },
             CallDecision::Refuse(error) => Err(error.clone()),
-            CallDecision::Drop => Err(never_began()),
+            CallDecision::Drop => Err(never_began_error()),
         };
         let (content, is_error) = match &started {
             Ok(task_id) => (Output::json(json!({ "task_id": task_id })).content, false),
             Err(error) => (error_content(error), true),
         };
-        self.finish(call, begun, content, is_error);
+        self.finish_call(call, begun, content, is_error);
         started
     }
 
-    fn detach(
+    fn detach_call(
         &self,
         (admitted, files): (&AdmittedCall<'_>, &Arc<CallFiles>),
         source: &str,
@@ -220,12 +224,16 @@ impl CallRunner<'_> {
         timeout_ms: Option<u64>,
     ) -> Result<String, Error> {
         let call = admitted.effective_call();
-        if self.toolbox.find(&call.name).is_ok_and(|found| introspection::is_own(found.tool)) {
+        if self
+            .toolbox
+            .find_tool(&call.name)
+            .is_ok_and(|found| introspection::is_host_tool(found.tool))
+        {
             let text = format!("`{}` returns at once and cannot run as a task", call.name);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
         let most = self.limits.tasks_max;
-        if self.tasks.board().all_running() >= most {
+        if self.tasks.board().all_running_count() >= most {
             let text = format!("{most} tasks are already running in this session");
             let error = Error::new(ErrorKind::LimitReached, text).temporary();
             return Err(error.with_hint("wait for one, or cancel it"));
@@ -239,12 +247,15 @@ impl CallRunner<'_> {
             OutputRetention::Output,
             deadline_ms,
         );
-        let number =
-            self.tasks.take_over(running, Some(by.to_owned()), self.surroundings(admitted.tool));
-        Ok(tasks::id_of(number))
+        let number = self.tasks.continue_as_task(
+            running,
+            Some(by.to_owned()),
+            self.task_context(admitted.tool),
+        );
+        Ok(tasks::task_id(number))
     }
 
-    fn surroundings(&self, tool: Option<&KnownTool>) -> BackgroundTaskContext {
+    fn task_context(&self, tool: Option<&KnownTool>) -> BackgroundTaskContext {
         BackgroundTaskContext {
             emitter: self.emitter.clone(),
             hooks: Arc::clone(self.hooks),
@@ -255,7 +266,7 @@ impl CallRunner<'_> {
     }
 
     /// A user or a plugin waits for its call to end. A model can continue without the result.
-    fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
+    fn may_become_task(&self, tool: &KnownTool) -> bool {
         tool.spec.auto_background
             && !matches!(self.initiative, CallInitiator::Person | CallInitiator::Plugin)
             && self.limits.auto_background_threshold_ms > 0
@@ -291,11 +302,11 @@ impl CallRunner<'_> {
             streamed: Some(streamed.clone()),
             facts: self.facts.clone(),
             objects: self.objects.clone(),
-            depth: self.depth(),
+            depth: self.call_depth(),
             hold: hold.clone(),
             files: Some(Arc::clone(files)),
         };
-        let work = self.ports.tools.call(call.clone(), scope);
+        let work = self.ports.tools.run_call(call.clone(), scope);
         let work = async move {
             let mut output = work.await?;
             output.content = streamed.finish_into(output.content).await;
@@ -326,7 +337,7 @@ impl AdmittedCall<'_> {
     /// Notes in the result if the call ran with other arguments than the model gave.
     fn note_changed_arguments(&self, content: &mut Map<String, Value>) {
         if let (Some(changed), CallDecision::Run(_)) = (&self.changed, &self.fate) {
-            note_change(changed, content);
+            note_argument_change(changed, content);
         }
         if let Some(note) = &self.note {
             content.insert("note".to_owned(), note.as_str().into());
@@ -356,6 +367,6 @@ pub(crate) fn failed_result(call: &ToolCall, error: &Error) -> ToolResult {
     ToolResult { is_error: true, ..tool_result(call, error_content(error)) }
 }
 
-fn never_began() -> Error {
+fn never_began_error() -> Error {
     Error::new(ErrorKind::Cancelled, "the user cancelled the turn before this call began")
 }

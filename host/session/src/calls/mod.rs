@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesOrdered, StreamExt};
-use jaato_approval::{ChangedCall, EqualCalls};
+use jaato_approval::{ChangedCall, EqualCallAnswers};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ pub(crate) struct CallsOutcome {
     /// Tools that were called although they were not in the request.
     pub(crate) activated: Vec<ToolName>,
     /// The user's answers so far, which also hold for equal calls.
-    equal: EqualCalls,
+    equal: EqualCallAnswers,
 }
 
 /// A call between its admission and its result.
@@ -114,12 +114,12 @@ enum CallDecision {
 
 impl CallRunner<'_> {
     /// Returns how many plugin calls are above the ones that this runs.
-    fn depth(&self) -> u32 {
+    fn call_depth(&self) -> u32 {
         self.origin.map_or(0, |origin| origin.depth)
     }
 
     /// Runs the calls. Always returns one result for each.
-    pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsOutcome {
+    pub(crate) async fn run_calls(&self, calls: &[ToolCall]) -> CallsOutcome {
         let calls: Vec<ToolCall> = calls.iter().map(|call| self.fit_arguments(call)).collect();
         let mut done = CallsOutcome::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
@@ -140,7 +140,7 @@ impl CallRunner<'_> {
     /// Fits a call's arguments to the schema of its tool before anything looks at them. Guards,
     /// rules, the user and the plugin all see the same arguments.
     fn fit_arguments(&self, call: &ToolCall) -> ToolCall {
-        let Ok(found) = self.toolbox.find(&call.name) else { return call.clone() };
+        let Ok(found) = self.toolbox.find_tool(&call.name) else { return call.clone() };
         self.toolbox.fit_arguments(found.tool, call.clone())
     }
 
@@ -150,7 +150,7 @@ impl CallRunner<'_> {
         let settle = async |admitted| {
             let result = self.run_to_result(admitted).await;
             if let Some(saver) = saver {
-                saver.call_ended(&result);
+                saver.save_call_result(&result);
             }
             result
         };
@@ -162,7 +162,7 @@ impl CallRunner<'_> {
             if running.len() >= at_once {
                 results.extend(running.next().await);
             }
-            let mut admitting = self.admit(call, all, done).boxed();
+            let mut admitting = self.admit_call(call, all, done).boxed();
             let admitted = loop {
                 tokio::select! {
                     biased;
@@ -183,13 +183,13 @@ impl CallRunner<'_> {
 
 /// Returns true if the call did its job, as far as its result says.
 pub(crate) fn is_success(result: &ToolResult) -> bool {
-    !result.is_error && !could_not_start(result)
+    !result.is_error && !is_start_failure(result)
 }
 
 /// Returns true if the call ran and failed, or its command could not be started. A call that was
 /// refused, or that no tool could take, did not run. A result that reports a missing thing is an
 /// answer, not a failure.
-pub(crate) fn has_broken(result: &ToolResult) -> bool {
+pub(crate) fn has_failed(result: &ToolResult) -> bool {
     const NO_FAILURE: [ErrorKind; 6] = [
         ErrorKind::NotFound,
         ErrorKind::PermissionDenied,
@@ -201,11 +201,11 @@ pub(crate) fn has_broken(result: &ToolResult) -> bool {
     let kind = result.content.get("error").and_then(|error| error.get("kind"));
     let kind = kind.and_then(Value::as_str).unwrap_or_default();
     let ran = !NO_FAILURE.iter().any(|other| other.name() == kind);
-    (result.is_error && ran) || could_not_start(result)
+    (result.is_error && ran) || is_start_failure(result)
 }
 
 /// A shell returns 126 or 127 for a command that it cannot start.
-fn could_not_start(result: &ToolResult) -> bool {
+fn is_start_failure(result: &ToolResult) -> bool {
     let code = result.content.get("returncode").and_then(Value::as_i64);
     matches!(code, Some(126 | 127))
 }
@@ -226,7 +226,7 @@ mod tests {
         ] {
             let content = content.as_object().unwrap().clone();
             let result = ToolResult { content, is_error, ..ToolResult::default() };
-            assert_eq!((is_success(&result), has_broken(&result)), expected, "{result:?}");
+            assert_eq!((is_success(&result), has_failed(&result)), expected, "{result:?}");
         }
     }
 }

@@ -18,7 +18,7 @@ const CUT: &str = "\n[… the rest is left out]";
 
 impl CallRunner<'_> {
     /// Asks for a preview. Returns `None` if that fails.
-    pub(super) async fn preview(
+    pub(super) async fn request_preview(
         &self,
         call: &ToolCall,
         tool: &KnownTool,
@@ -47,13 +47,13 @@ impl CallRunner<'_> {
             ms: HOOK_MS_MAX,
             late: format!("its plugin did not answer within {HOOK_MS_MAX} ms"),
         };
-        let ask = |stop, hold| self.ports.tools.preview(request, scope(stop, hold));
-        match deadline.wait(ask).await {
+        let ask = |stop, hold| self.ports.tools.preview_call(request, scope(stop, hold));
+        match deadline.wait_for_answer(ask).await {
             Ok(preview) => Some(truncate_preview(preview)).filter(|preview| !preview.is_empty()),
             Err(_) if self.cancel.is_cancelled() => None,
             Err(error) => {
                 let name = &call.name;
-                self.emitter.notice(format!("cannot preview the call to `{name}`: {error}"));
+                self.emitter.emit_notice(format!("cannot preview the call to `{name}`: {error}"));
                 None
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
-use crate::clock::sleep_unheld;
+use crate::clock::sleep_while_unheld;
 use crate::tasks::TaskOutput;
 use crate::{Cancel, DeadlineHold, OutputSink, SessionClock};
 
@@ -44,7 +44,7 @@ impl RunningToolCall {
     pub(crate) fn new(start: CallStart) -> Self {
         let CallStart { call, source, stop, clock, output, work, deadline_ms, hold } = start;
         let (at_ms, deadline) =
-            (clock.monotonic_ms(), sleep_unheld(clock.clone(), deadline_ms, hold).boxed());
+            (clock.monotonic_ms(), sleep_while_unheld(clock.clone(), deadline_ms, hold).boxed());
         let kept = output.kept_output();
         Self { call, source, at_ms, stop, clock, kept, work, output, deadline, deadline_ms }
     }
@@ -64,7 +64,7 @@ impl RunningToolCall {
                 outcome => outcome,
             },
             () = self.stop.cancelled() => Err(interrupted_error()),
-            () = &mut self.deadline => Err(self.too_slow()),
+            () = &mut self.deadline => Err(self.timeout_error()),
         };
         self.stop_call();
         outcome
@@ -75,7 +75,7 @@ impl RunningToolCall {
         self.clock.monotonic_ms().saturating_sub(self.at_ms)
     }
 
-    fn too_slow(&self) -> Error {
+    fn timeout_error(&self) -> Error {
         let (name, seconds) = (&self.call.name, self.deadline_ms.div_ceil(1_000));
         let text = format!("the call to `{name}` took longer than {seconds} s");
         Error::new(ErrorKind::Timeout, text).with_hint("it may have had some effects")

@@ -31,24 +31,24 @@ impl Session {
     /// # Errors
     /// When the session has no gc, or the gc fails or proposes an invalid plan. Nothing has changed
     /// then. Either way, an event reports the outcome.
-    pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
+    pub async fn collect_for_user(&mut self, cancel: &Cancel) -> Result<GcReport> {
         self.end_collection();
-        match self.collect(GcReason::Manual, cancel).await {
+        match self.run_collection(GcReason::Manual, cancel).await {
             Ok(mut report) => {
                 (self.gc.told, self.gc.failures) = (None, 0);
                 let is_empty = report.messages_removed + report.messages_cut == 0;
-                if is_empty && self.wants_less() {
+                if is_empty && self.should_shorten_last_turn() {
                     (report.messages_removed, report.messages_cut) = self.halve_last_turn().await;
                     report.tokens_after = self.tokens_in_use();
                 }
                 // Changes to the last turn were already reported.
                 if !is_empty || report.messages_removed + report.messages_cut == 0 {
-                    self.emit_collected(GcReason::Manual, &report);
+                    self.emit_collection(GcReason::Manual, &report);
                 }
                 Ok(report)
             }
             Err(error) => {
-                self.emit_failed(GcReason::Manual, error.clone());
+                self.emit_gc_failure(GcReason::Manual, error.clone());
                 Err(error)
             }
         }
@@ -56,15 +56,19 @@ impl Session {
 
     /// Returns true if shortening the last turn serves a user who asks for room better than doing
     /// nothing: the context is rather full, or the last request failed.
-    fn wants_less(&self) -> bool {
+    fn should_shorten_last_turn(&self) -> bool {
         let last = self.history.entries().last();
-        self.is_above(self.gc.settings.target_percent)
+        self.is_usage_above(self.gc.settings.target_percent)
             || last.is_some_and(|entry| entry.mark == Some(MessageMark::Unsent))
     }
 
     /// Collects because the context is too full. Returns true if anything was removed or shortened.
-    pub(super) async fn collect_by_itself(&mut self, reason: GcReason, cancel: &Cancel) -> bool {
-        match self.collect(reason, cancel).await {
+    pub(super) async fn collect_automatically(
+        &mut self,
+        reason: GcReason,
+        cancel: &Cancel,
+    ) -> bool {
+        match self.run_collection(reason, cancel).await {
             Ok(report) => {
                 let helped = report.messages_removed + report.messages_cut > 0;
                 self.gc.asked = match reason {
@@ -74,14 +78,14 @@ impl Session {
                 };
                 (self.gc.told, self.gc.failures) = (None, 0);
                 if helped {
-                    self.emit_collected(reason, &report);
+                    self.emit_collection(reason, &report);
                 }
                 helped
             }
             Err(error) => {
                 self.gc.asked = GcAnswer::Failed;
                 if !cancel.is_cancelled() {
-                    self.count_failure(reason, error);
+                    self.record_gc_failure(reason, error);
                 }
                 false
             }
@@ -89,14 +93,14 @@ impl Session {
     }
 
     /// Reports a failure. After the last one, the gc is no longer asked before the context is full.
-    fn count_failure(&mut self, reason: GcReason, error: Error) {
+    fn record_gc_failure(&mut self, reason: GcReason, error: Error) {
         self.gc.failures += 1;
         if self.gc.told.as_ref() != Some(&error) {
-            self.emit_failed(reason, error.clone());
+            self.emit_gc_failure(reason, error.clone());
             self.gc.told = Some(error);
         }
         if self.gc.failures == GC_FAILURES_MAX {
-            self.shared.emitter.notice(format!(
+            self.shared.emitter.emit_notice(format!(
                 "the gc `{}` failed {GC_FAILURES_MAX} times in a row: until it succeeds, it is \
                  asked only if the context is full, or if you ask for it",
                 self.gc_source()
@@ -109,12 +113,12 @@ impl Session {
         self.gc.plugin.is_some() && self.history.sent_turn_numbers().len() > 1
     }
 
-    async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
-        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc()) };
-        self.shared.hooks.before_gc(reason, cancel).await?;
+    async fn run_collection(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
+        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc_error()) };
+        self.shared.hooks.ask_before_gc(reason, cancel).await?;
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (request, pinned) = self.gc_request(reason);
-        let mut plan = self.ask_for_plan(&*gc, &request, cancel).await?;
+        let mut plan = self.request_plan(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: 0,
             messages_cut: 0,
@@ -126,9 +130,9 @@ impl Session {
         if plan.drop.is_empty() && plan.summary.is_none() && plan.edits.is_empty() {
             return Ok(report);
         }
-        let checked = plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
+        let checked = plan::check_plan(&request.messages, &plan, &pinned).map_err(plan_error)?;
         self.check_removals(&plan.edits).map_err(plan_error)?;
-        let edited = self.edited_messages(&plan.edits, &self.history.sent_places()).await;
+        let edited = self.edited_messages(&plan.edits, &self.history.sent_indices()).await;
         if edited.is_empty() && plan.drop.is_empty() && plan.summary.is_none() {
             return Ok(report);
         }
@@ -137,15 +141,15 @@ impl Session {
         report.messages_removed = plan.drop.len() as u64;
         report.messages_cut = edited.len() as u64;
         report.turns_removed = checked.turns_removed;
-        self.apply(plan, edited, &request.messages)?;
-        self.recount(tokens_before, weight_before);
-        self.forget_old();
+        self.apply_plan(plan, edited, &request.messages)?;
+        self.recount_tokens(tokens_before, weight_before);
+        self.forget_old_messages();
         report.tokens_after = self.tokens_in_use();
         Ok(report)
     }
 
     /// Applies a checked plan, as a whole or not at all.
-    fn apply(
+    fn apply_plan(
         &mut self,
         plan: GcPlan,
         edited: Vec<EditedMessage>,
@@ -154,28 +158,28 @@ impl Session {
         let invalid = |error| plan_error(PlanError::History(error));
         let mut history = self.history.clone();
         for EditedMessage { at, sent, .. } in edited {
-            history.send_instead(at, sent).map_err(invalid)?;
+            history.replace_sent_message(at, sent).map_err(invalid)?;
         }
         let summary = plan.summary.map(|summary| summary.parts);
         history.replace_with_summary(&plan.drop, summary.clone()).map_err(invalid)?;
         self.begin_collection();
         self.history = history;
-        self.settle_collected();
+        self.update_collection_tools();
         if let Some(summary) = summary {
-            self.note_summary(&summary);
+            self.add_summary_note(&summary);
         } else if !plan.drop.is_empty() {
             let gone = plan.drop.iter().map(|at| json_bytes(&messages[*at])).sum();
-            self.note_removed_turns(gone);
+            self.add_removed_turns_note(gone);
         }
         self.mark_objects_outdated();
-        self.cut();
-        self.shared.objects.show_again();
+        self.make_cut();
+        self.shared.objects.mark_all_unseen();
         Ok(())
     }
 
     /// Checks that a plan removes only texts that were put in front of a message.
     fn check_removals(&self, edits: &[GcEdit]) -> std::result::Result<(), PlanError> {
-        let places = self.history.sent_places();
+        let places = self.history.sent_indices();
         let is_own = |edit: &GcEdit| {
             let entry = places.get(edit.message).and_then(|at| self.history.entries().get(*at));
             entry.is_some_and(|entry| edit.part < entry.count_leading_parts())
@@ -192,7 +196,7 @@ impl Session {
     /// Adds a note for the model where turns are missing, in front of the prompt that follows.
     /// Without it, the model would look for what it read there. Notes longer than the removed
     /// `gone` bytes are left out, because they would take room instead of making it.
-    fn note_removed_turns(&mut self, gone: u64) {
+    fn add_removed_turns_note(&mut self, gone: u64) {
         let entries = self.history.entries();
         let is_collected = |at: usize| entries[at].mark == Some(MessageMark::Collected);
         let follows = |at: &usize| {
@@ -200,7 +204,7 @@ impl Session {
             is_sent && at.checked_sub(1).is_some_and(is_collected)
         };
         let places: Vec<usize> = (0..entries.len()).filter(follows).collect();
-        let note = Part::text(match self.tool_for_collected() {
+        let note = Part::text(match self.collected_messages_tool() {
             Some(tool) => format!("{TURNS_REMOVED}`{tool}` finds what they contain.]\n\n"),
             None => {
                 format!("{TURNS_REMOVED}If you need them, ask the user or use tools again.]\n\n")
@@ -210,23 +214,28 @@ impl Session {
             return;
         }
         for at in places {
-            self.put_in_front(at, note.clone(), |text| text.starts_with(TURNS_REMOVED));
+            self.put_note_in_front(at, note.clone(), |text| text.starts_with(TURNS_REMOVED));
         }
     }
 
     /// Says after a summary which tool returns the messages that it replaces.
-    fn note_summary(&mut self, summary: &[Part]) {
+    fn add_summary_note(&mut self, summary: &[Part]) {
         let has_it = |entry: &Arc<HistoryEntry>| {
             entry.is_sent() && entry.sent_message().parts.starts_with(summary)
         };
         let first = self.history.entries().iter().position(has_it);
-        let (Some(tool), Some(first)) = (self.tool_for_collected(), first) else { return };
+        let (Some(tool), Some(first)) = (self.collected_messages_tool(), first) else { return };
         let note = format!("{SUMMARY_NOTE}`{tool}` finds what they contain.]\n\n");
-        self.put_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
+        self.put_note_in_front(first, Part::text(note), |text| text.starts_with(SUMMARY_NOTE));
     }
 
     /// Puts a note in front of a prompt, and removes an older one of its kind.
-    pub(super) fn put_in_front(&mut self, at: usize, note: Part, is_old: impl Fn(&str) -> bool) {
+    pub(super) fn put_note_in_front(
+        &mut self,
+        at: usize,
+        note: Part,
+        is_old: impl Fn(&str) -> bool,
+    ) {
         let Some(entry) = self.history.entries().get(at) else { return };
         // A turn that has lost its prompt has no place for a note.
         if entry.message.role != Role::User {
@@ -238,19 +247,19 @@ impl Session {
         let front = front.iter().filter(|part| !is_old(part)).cloned();
         let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
         let message = Message { role: Role::User, parts, ..Message::default() };
-        if let Err(error) = self.history.send_instead(at, message) {
+        if let Err(error) = self.history.replace_sent_message(at, message) {
             let emitter = &self.shared.emitter;
-            emitter.notice(format!("cannot tell the model what is left out: {error}"));
+            emitter.emit_notice(format!("cannot tell the model what is left out: {error}"));
         }
     }
 
     /// Asks for a plan that only shows what would go, and checks it.
     pub(super) async fn plan_for_preview(&self, cancel: &Cancel) -> Result<(GcPlan, GcRequest)> {
-        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc()) };
+        let Some(gc) = self.gc.plugin.clone() else { return Err(no_gc_error()) };
         let (mut request, pinned) = self.gc_request(GcReason::Manual);
         request.is_preview = true;
-        let plan = self.ask_for_plan(&*gc, &request, cancel).await?;
-        plan::check(&request.messages, &plan, &pinned).map_err(plan_error)?;
+        let plan = self.request_plan(&*gc, &request, cancel).await?;
+        plan::check_plan(&request.messages, &plan, &pinned).map_err(plan_error)?;
         Ok((plan, request))
     }
 
@@ -261,11 +270,11 @@ impl Session {
         let mut request = GcRequest::new(reason, messages);
         request.context_limit = self.gc.limit;
         request.total_tokens = self.tokens_in_use();
-        request.settings = settings::for_request(&self.gc.settings, &pinned);
+        request.settings = settings::request_settings(&self.gc.settings, &pinned);
         (request, pinned)
     }
 
-    async fn ask_for_plan(
+    async fn request_plan(
         &self,
         gc: &dyn Gc,
         request: &GcRequest,
@@ -275,12 +284,12 @@ impl Session {
         let clock = Arc::clone(&self.shared.ports.clock);
         let late = format!("the gc took longer than {} s for its plan", ms.div_ceil(1_000));
         let deadline = AnswerDeadline { clock, cancel, ms, late };
-        deadline.wait(|stop, hold| gc.plan(request, stop, hold)).await
+        deadline.wait_for_answer(|stop, hold| gc.create_plan(request, stop, hold)).await
     }
 
     /// Returns the indices of the messages of pinned turns among those that are sent.
     pub(super) fn pinned_messages(&self) -> HashSet<usize> {
-        let turns = plan::turns(self.history.messages());
+        let turns = plan::split_into_turns(self.history.messages());
         self.pinned_places().into_iter().filter_map(|at| turns.get(at).cloned()).flatten().collect()
     }
 
@@ -292,7 +301,7 @@ impl Session {
         places.map(|(place, _)| place).collect()
     }
 
-    fn emit_collected(&self, reason: GcReason, report: &GcReport) {
+    fn emit_collection(&self, reason: GcReason, report: &GcReport) {
         self.shared.emitter.emit(Event::Gc {
             reason,
             source: self.gc_source(),
@@ -306,7 +315,7 @@ impl Session {
         });
     }
 
-    fn emit_failed(&self, reason: GcReason, error: Error) {
+    fn emit_gc_failure(&self, reason: GcReason, error: Error) {
         let tokens = self.tokens_in_use();
         self.shared.emitter.emit(Event::Gc {
             reason,
@@ -326,7 +335,7 @@ impl Session {
     }
 }
 
-fn no_gc() -> Error {
+fn no_gc_error() -> Error {
     Error::new(ErrorKind::Unavailable, "this session has no gc")
         .with_hint("name a plugin under `[gc] plugin`")
 }

@@ -92,7 +92,7 @@ impl Session {
     /// Returns the most tokens that the request can have. A token has at least one byte, a server
     /// adds some tokens of its own, and an image can have more tokens than bytes.
     pub(crate) fn request_tokens_max(&self) -> u64 {
-        let (images, bytes) = self.shown_bytes();
+        let (images, bytes) = self.shown_media_size();
         self.bytes_in_use()
             .saturating_add(SERVERS_OWN_TOKENS)
             .saturating_add(images.saturating_mul(IMAGE_TOKENS_MAX))
@@ -106,7 +106,7 @@ impl Session {
 
     /// Returns the bytes of the whole request, with images and files at their estimated size.
     pub(super) fn weight_in_use(&self) -> u64 {
-        let (media, _) = self.shown_bytes();
+        let (media, _) = self.shown_media_size();
         self.bytes_in_use().saturating_add(media.saturating_mul(MEDIA_BYTES))
     }
 
@@ -131,23 +131,23 @@ impl Session {
 
     /// Recounts after the request has changed, at the previous ratio of tokens to bytes
     /// (`weight_in_use`).
-    pub(super) fn recount(&mut self, tokens_before: u64, weight_before: u64) {
+    pub(super) fn recount_tokens(&mut self, tokens_before: u64, weight_before: u64) {
         if self.gc.counted.is_none() {
             return;
         }
         let weight = u128::from(self.weight_in_use());
         let tokens = u128::from(tokens_before) * weight / u128::from(weight_before.max(1));
-        self.count_as(u64::try_from(tokens).unwrap_or(u64::MAX));
+        self.record_token_count(u64::try_from(tokens).unwrap_or(u64::MAX));
     }
 
     /// Records a count of the whole request.
-    pub(super) fn count_as(&mut self, tokens: u64) {
+    pub(super) fn record_token_count(&mut self, tokens: u64) {
         let messages = self.history.messages().count();
         self.gc.counted = Some(CountedTokens { tokens, messages, with_answer: false });
     }
 
     /// Returns true if the count is based on a provider's count.
-    pub(super) fn is_counted(&self) -> bool {
+    pub(super) fn is_count_from_provider(&self) -> bool {
         self.gc.counted.is_some()
     }
 }
@@ -183,15 +183,18 @@ fn answer_tokens_max(answer: &[Part]) -> u64 {
 
 /// Returns the size of a message, with images and files at their estimated size.
 pub(super) fn message_weight(message: &Message) -> u64 {
-    weight(message, message.parts.iter().flat_map(part_data))
+    estimated_weight(message, message.parts.iter().flat_map(part_data))
 }
 
 /// Returns the size of a part, with images and files at their estimated size.
 pub(super) fn part_weight(part: &Part) -> u64 {
-    weight(part, part_data(part))
+    estimated_weight(part, part_data(part))
 }
 
-fn weight<'a>(value: &impl Serialize, data: impl IntoIterator<Item = &'a DataPart>) -> u64 {
+fn estimated_weight<'a>(
+    value: &impl Serialize,
+    data: impl IntoIterator<Item = &'a DataPart>,
+) -> u64 {
     let media = data.into_iter().filter(|data| data.blob_id().is_some()).count() as u64;
     json_bytes(value).saturating_add(media.saturating_mul(MEDIA_BYTES))
 }

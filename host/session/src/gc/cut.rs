@@ -8,7 +8,7 @@ use std::ops::Range;
 use jaato_types::{CallId, DataContent, DataPart, Message, Part, Role};
 use serde_json::Value;
 
-use super::edits::with_descriptions_of;
+use super::edits::keep_descriptions;
 use super::json_bytes;
 use crate::Session;
 use crate::output::{self, ResultLimit, largest_share};
@@ -37,18 +37,18 @@ pub(super) struct PartPosition<'a> {
 impl Session {
     /// Truncates the largest parts of the messages at these positions of the record, until all of
     /// them together have at most `bytes_max` bytes or no part can be shorter.
-    pub(super) async fn send_head_and_tail(
+    pub(super) async fn truncate_largest_parts(
         &mut self,
         places: Range<usize>,
         bytes_max: u64,
     ) -> TruncationResult {
-        let sizes = self.sizes(places.clone());
-        let total: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
+        let sizes = self.shortenable_sizes(places.clone());
+        let total: u64 = self.history.sent_messages(places.clone()).map(json_bytes).sum();
         let fixed = total.saturating_sub(sizes.iter().sum());
         let room = bytes_max.saturating_sub(fixed);
         let most = largest_share(sizes.into_iter(), room).max(PART_BYTES_MIN);
         let turn = CallId::new(format!("turn-{}", self.history.turn_count()));
-        let turn_start = self.history.open_turn().start;
+        let turn_start = self.history.last_turn_range().start;
         let (mut messages, mut notes) = (0, Vec::new());
         let mut was_sent = false;
         for at in places {
@@ -60,25 +60,28 @@ impl Session {
             self.begin_collection();
             // The calls, results and role are the same. If the history refuses the message, that is
             // a bug, and the message stays as it is.
-            match self.history.send_instead(at, shorter) {
+            match self.history.replace_sent_message(at, shorter) {
                 Ok(()) => {
                     messages += 1;
                     was_sent |= at < self.sent_entries;
                 }
-                Err(error) => self.shared.emitter.notice(format!("a message stays whole: {error}")),
+                Err(error) => {
+                    self.shared.emitter.emit_notice(format!("a message stays whole: {error}"))
+                }
             }
         }
         if was_sent {
-            self.cut();
+            self.make_cut();
         }
         TruncationResult { messages, note: truncation_note(&notes) }
     }
 
     /// Returns the sizes of all parts that could be shorter.
-    fn sizes(&self, places: Range<usize>) -> Vec<u64> {
-        let others = self.history.sent_in(places).filter(|message| message.role != Role::Model);
+    fn shortenable_sizes(&self, places: Range<usize>) -> Vec<u64> {
+        let others =
+            self.history.sent_messages(places).filter(|message| message.role != Role::Model);
         let parts = others.flat_map(|message| &message.parts);
-        parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
+        parts.filter(|part| can_be_shortened(part)).map(json_bytes).collect()
     }
 
     /// Creates a truncated message to send instead of one. Returns `None` if no part is larger
@@ -99,15 +102,15 @@ impl Session {
         // A summary comes before the message's own parts.
         let in_front = entry.count_leading_parts();
         let mut changed = false;
-        for (place, (part, whole)) in entry.own_parts().enumerate() {
+        for (place, (part, whole)) in entry.sent_parts().enumerate() {
             let Some(shown) = sent.parts.get_mut(in_front + place) else { continue };
             let bytes = json_bytes(shown);
-            if bytes <= most || !can_be_shorter(whole) {
+            if bytes <= most || !can_be_shortened(whole) {
                 continue;
             }
             let place = PartPosition { message, part, turn };
-            let (shorter, told) = self.shorter_part(whole, place, most).await;
-            let shorter = with_descriptions_of(shown, shorter);
+            let (shorter, told) = self.shorten_part(whole, place, most).await;
+            let shorter = keep_descriptions(shown, shorter);
             if json_bytes(&shorter) < bytes {
                 *shown = shorter;
                 notes.push(told);
@@ -118,7 +121,7 @@ impl Session {
     }
 
     /// Returns the head and tail of a part, of about `most` bytes, and the note for the user.
-    pub(super) async fn shorter_part(
+    pub(super) async fn shorten_part(
         &self,
         whole: &Part,
         place: PartPosition<'_>,
@@ -139,7 +142,7 @@ impl Session {
                     Err(error) => format!("the whole text is not kept: {}", error.message),
                 };
                 let room = usize::try_from(most).unwrap_or(usize::MAX);
-                let (text, told) = shorter_text(text, &file, room);
+                let (text, told) = shorten_text(text, &file, room);
                 (Part::text(text), told)
             }
             Part::ToolResult(result) => {
@@ -173,7 +176,7 @@ impl Session {
     }
 }
 
-pub(super) fn can_be_shorter(part: &Part) -> bool {
+pub(super) fn can_be_shortened(part: &Part) -> bool {
     match part {
         Part::Text { .. } | Part::ToolResult(_) => true,
         Part::Data(data) => {
@@ -188,7 +191,7 @@ pub(super) fn can_be_shorter(part: &Part) -> bool {
 }
 
 /// Returns both ends of a text. The note between them says how much is missing and where it is.
-fn shorter_text(text: &str, file: &str, bytes_max: usize) -> (String, String) {
+fn shorten_text(text: &str, file: &str, bytes_max: usize) -> (String, String) {
     let gap = |left_out: usize| {
         format!("\n\n[… {left_out} of {} bytes are left out here; {file} …]\n\n", text.len())
     };
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     fn both_ends_of_a_text_are_shown_with_exact_counts() {
         for text in ["x".repeat(5_000), "ü\n\"".repeat(2_000), "日本".repeat(900)] {
-            let (shown, told) = shorter_text(&text, "the whole text is in the file `/f`", 1_500);
+            let (shown, told) = shorten_text(&text, "the whole text is in the file `/f`", 1_500);
             assert!(json_bytes(&Part::text(shown.as_str())) <= 1_500, "{shown}");
             let (head, rest) = shown.split_once("\n\n[… ").unwrap();
             let (gap, tail) = rest.split_once(" …]\n\n").unwrap();

@@ -45,7 +45,7 @@ impl Session {
         for (message, mut edits) in of_message {
             // A result is shortened before its attachments are removed, the last one first.
             edits.sort_by_key(|edit| {
-                let attachment = attachment_of(edit);
+                let attachment = described_attachment(edit);
                 (edit.part, attachment.is_some(), Reverse(attachment))
             });
             let Some(&at) = places.get(message) else { continue };
@@ -63,20 +63,23 @@ impl Session {
     async fn edited_message(&self, entry: &HistoryEntry, at: usize, edits: &[&GcEdit]) -> Message {
         let mut sent = entry.sent_message().clone();
         let in_front = entry.count_leading_parts();
-        let own: Vec<&Part> = entry.own_parts().map(|(_, part)| part).collect();
+        let own: Vec<&Part> = entry.sent_parts().map(|(_, part)| part).collect();
         for edit in edits {
             let Some(shown) = sent.parts.get(edit.part) else { continue };
             let whole = edit.part.checked_sub(in_front).and_then(|at| own.get(at).copied());
             let changed = match &edit.change {
                 GcChange::Shorten { bytes_max } => match whole {
                     Some(whole) => {
-                        let short = self.short_part(whole, at, edit.part, *bytes_max).await;
-                        with_descriptions_of(shown, short)
+                        let short =
+                            self.shorten_edited_part(whole, at, edit.part, *bytes_max).await;
+                        keep_descriptions(shown, short)
                     }
                     None => continue,
                 },
-                GcChange::Repeated { by } => with_result(shown, |result| repeated(result, by)),
-                GcChange::Describe { attachment, text } => described(shown, *attachment, text),
+                GcChange::Repeated { by } => {
+                    map_result(shown, |result| repeated_result(result, by))
+                }
+                GcChange::Describe { attachment, text } => described_part(shown, *attachment, text),
                 GcChange::Remove | GcChange::Unknown => continue,
             };
             let is_smaller = part_weight(&changed) < part_weight(shown);
@@ -91,19 +94,25 @@ impl Session {
         Message { parts, ..sent }
     }
 
-    async fn short_part(&self, whole: &Part, at: usize, part: usize, bytes_max: u64) -> Part {
+    async fn shorten_edited_part(
+        &self,
+        whole: &Part,
+        at: usize,
+        part: usize,
+        bytes_max: u64,
+    ) -> Part {
         let turn = CallId::new(format!("gc-{}", self.history.turn_count()));
         let position = PartPosition { message: at, part, turn: &turn };
-        self.shorter_part(whole, position, bytes_max.max(PART_BYTES_MIN)).await.0
+        self.shorten_part(whole, position, bytes_max.max(PART_BYTES_MIN)).await.0
     }
 
     /// Marks objects that the kept messages show as outdated, because a collection shows all
     /// current objects again in a later message. References to objects that were removed or
     /// replaced end this way. The open turn and pinned turns stay.
     pub(super) fn mark_objects_outdated(&mut self) {
-        let open = self.history.open_turn().start;
+        let open = self.history.last_turn_range().start;
         let pinned = self.pinned_messages();
-        let places = self.history.sent_places().into_iter().enumerate();
+        let places = self.history.sent_indices().into_iter().enumerate();
         let free = places.filter(|(message, at)| *at < open && !pinned.contains(message));
         let changed: Vec<(usize, Message)> = free
             .map(|(_, at)| (at, self.history.entries()[at].sent_message()))
@@ -118,8 +127,8 @@ impl Session {
                     }));
                 }
             }
-            if let Err(error) = self.history.send_instead(at, sent) {
-                self.shared.emitter.notice(format!("outdated objects stay: {error}"));
+            if let Err(error) = self.history.replace_sent_message(at, sent) {
+                self.shared.emitter.emit_notice(format!("outdated objects stay: {error}"));
             }
         }
     }
@@ -134,21 +143,21 @@ fn shows_objects(part: &Part) -> bool {
 }
 
 /// Returns the attachment that an edit describes.
-pub(super) fn attachment_of(edit: &GcEdit) -> Option<usize> {
+pub(super) fn described_attachment(edit: &GcEdit) -> Option<usize> {
     match &edit.change {
         GcChange::Describe { attachment, .. } => *attachment,
         _ => None,
     }
 }
 
-fn with_result(part: &Part, change: impl FnOnce(&ToolResult) -> ToolResult) -> Part {
+fn map_result(part: &Part, change: impl FnOnce(&ToolResult) -> ToolResult) -> Part {
     match part {
         Part::ToolResult(result) => Part::ToolResult(change(result)),
         part => part.clone(),
     }
 }
 
-fn repeated(result: &ToolResult, by: &CallId) -> ToolResult {
+fn repeated_result(result: &ToolResult, by: &CallId) -> ToolResult {
     let text = format!("the later call `{by}` of `{}` has the current result", result.name);
     let mut repeated = result.clone();
     repeated.content = [(OUTDATED.to_owned(), text.into())].into_iter().collect();
@@ -157,7 +166,7 @@ fn repeated(result: &ToolResult, by: &CallId) -> ToolResult {
 }
 
 /// Returns a result made from the original, with the descriptions that replaced its attachments.
-pub(super) fn with_descriptions_of(shown: &Part, made: Part) -> Part {
+pub(super) fn keep_descriptions(shown: &Part, made: Part) -> Part {
     let (shown, mut made) = match (shown, made) {
         (Part::ToolResult(shown), Part::ToolResult(made)) => (shown, made),
         (_, made) => return made,
@@ -176,7 +185,7 @@ pub(super) fn with_descriptions_of(shown: &Part, made: Part) -> Part {
 
 /// Returns a part with a text instead of its file. An attachment's text is under the key
 /// `attachment`, followed by a number if the tool uses that key.
-fn described(part: &Part, attachment: Option<usize>, text: &str) -> Part {
+fn described_part(part: &Part, attachment: Option<usize>, text: &str) -> Part {
     match (part, attachment) {
         (Part::Data(_), None) => Part::text(text),
         (Part::ToolResult(result), Some(at)) if at < result.attachments.len() => {
@@ -203,11 +212,12 @@ mod tests {
     #[test]
     fn description_takes_the_place_of_an_image_or_attachment() {
         let image = DataPart::blob("image/png", "00");
-        assert_eq!(described(&Part::Data(image.clone()), None, "a cat"), Part::text("a cat"));
+        assert_eq!(described_part(&Part::Data(image.clone()), None, "a cat"), Part::text("a cat"));
         let content = Map::from_iter([("attachment".to_owned(), json!(1))]);
         let mut result = ToolResult::new("1", "look", content);
         result.attachments = vec![image];
-        let Part::ToolResult(shown) = described(&Part::ToolResult(result), Some(0), "a cat") else {
+        let Part::ToolResult(shown) = described_part(&Part::ToolResult(result), Some(0), "a cat")
+        else {
             panic!("another part")
         };
         assert!(shown.attachments.is_empty());

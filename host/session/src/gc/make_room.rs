@@ -10,7 +10,7 @@ use super::cut::TruncationResult;
 use super::window::poll_with_window;
 use super::{GC_FAILURES_MAX, GcAnswer, OVERFLOWS_MAX, json_bytes};
 use crate::events::HOST;
-use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
+use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange_with_retries};
 use crate::session::RefusedBlobs;
 use crate::{Cancel, Session};
 
@@ -39,15 +39,15 @@ impl Session {
             self.gc.asked = GcAnswer::Helpful;
         }
         self.end_collection();
-        self.leave_out_too_large().await;
+        self.omit_too_large_media().await;
         self.make_room(cancel).await;
         // The window as it was known before a refusal counted as one because of the size.
         let (mut overflows, mut before_suspicion) = (0, None);
         let (mut taken_out, mut broken_off) = (RefusedBlobs::default(), Vec::new());
         loop {
-            let (request, question) = (self.request(), self.gc.window.pending_model_info());
-            self.note_sent();
-            let exchange = exchange(
+            let (request, question) = (self.next_request(), self.gc.window.pending_model_info());
+            self.mark_request_sent();
+            let exchange = exchange_with_retries(
                 &request,
                 (&*self.provider, &self.shared.ports),
                 &self.shared.emitter,
@@ -56,11 +56,11 @@ impl Session {
                 cancel,
             );
             let came = poll_with_window(exchange, question).await;
-            self.account_guess(&broken_off);
+            self.account_estimate(&broken_off);
             broken_off.clear();
-            self.take_model_info();
+            self.accept_model_info();
             let RequestOutcome::Failed { partial: None, error } = came else { return came };
-            if !cancel.is_cancelled() && self.take_out_refused(&error, &mut taken_out) {
+            if !cancel.is_cancelled() && self.omit_refused_media(&error, &mut taken_out) {
                 continue;
             }
             let is_overflow = error.kind == ErrorKind::ContextOverflow;
@@ -68,17 +68,17 @@ impl Session {
                 !is_overflow && before_suspicion.is_none() && self.may_be_overflow(&error);
             overflows += 1;
             if is_suspect {
-                before_suspicion = Some(self.known_of_window());
+                before_suspicion = Some(self.window_snapshot());
             }
             if !(is_overflow || is_suspect)
                 || overflows > OVERFLOWS_MAX
                 || !self.make_room_after_refusal(cancel).await
             {
                 // A request that cannot be made smaller may be too large because of its images.
-                if is_overflow && !cancel.is_cancelled() && self.take_out_all(&mut taken_out) {
+                if is_overflow && !cancel.is_cancelled() && self.omit_all_media(&mut taken_out) {
                     continue;
                 }
-                self.put_back_refused(taken_out);
+                self.restore_refused_media(taken_out);
                 let error = if is_overflow && error.hint.is_none() {
                     error.with_hint("send less text, or use a model with a larger window")
                 } else {
@@ -103,8 +103,8 @@ impl Session {
         if self.gc.limit == 0 {
             return;
         }
-        self.look_at_window();
-        if self.is_due_by_size() || self.last_is_too_large() {
+        self.query_window();
+        if self.is_due_by_size() || self.is_last_too_large() {
             self.wait_for_window(cancel).await;
         }
         self.shorten_last_message().await;
@@ -113,18 +113,18 @@ impl Session {
         }
         // Remove finished turns before truncating the open one, even if the gc did not help at a
         // lower fill.
-        while self.is_above(FULL_PERCENT) && self.may_ask_when_full() {
-            self.say_limit();
-            if !self.collect_by_itself(GcReason::ContextLimit, cancel).await {
+        while self.is_usage_above(FULL_PERCENT) && self.can_ask_when_full() {
+            self.report_guessed_limit();
+            if !self.collect_automatically(GcReason::ContextLimit, cancel).await {
                 break;
             }
         }
-        if self.is_above(FULL_PERCENT) {
+        if self.is_usage_above(FULL_PERCENT) {
             self.shorten_open_turn(GcReason::Threshold).await;
         }
     }
 
-    fn may_ask_when_full(&self) -> bool {
+    fn can_ask_when_full(&self) -> bool {
         matches!(self.gc.asked, GcAnswer::Helpful | GcAnswer::InVain) && self.has_old_turns()
     }
 
@@ -142,8 +142,8 @@ impl Session {
             && self.gc.asked == GcAnswer::Helpful
             && self.gc.failures < GC_FAILURES_MAX;
         if may_ask && self.gc.limit > 0 && self.has_old_turns() {
-            self.say_limit();
-            self.collect_by_itself(reason, cancel).await;
+            self.report_guessed_limit();
+            self.collect_automatically(reason, cancel).await;
         }
     }
 
@@ -151,8 +151,8 @@ impl Session {
     fn is_due_by_size(&self) -> bool {
         let settings = &self.gc.settings;
         let is_continuous = settings.pressure_percent == 0;
-        self.is_above(settings.threshold_percent)
-            || (is_continuous && self.is_above(settings.target_percent))
+        self.is_usage_above(settings.threshold_percent)
+            || (is_continuous && self.is_usage_above(settings.target_percent))
     }
 
     /// Makes room after a refusal. The provider knows better than any count: the refused request at
@@ -162,17 +162,17 @@ impl Session {
             return false;
         }
         self.wait_for_window(cancel).await;
-        self.say_limit();
+        self.report_guessed_limit();
         let (tokens, bytes) = (self.tokens_in_use(), self.bytes_in_use());
         let window = &self.gc.window;
-        if (window.is_guess() || window.told.is_some()) && self.is_counted() {
-            self.window_is_smaller_than(tokens);
+        if (window.is_guess() || window.told.is_some()) && self.is_count_from_provider() {
+            self.record_refused_size(tokens);
         }
-        self.count_as(tokens.max(self.gc.limit));
+        self.record_token_count(tokens.max(self.gc.limit));
         if self.has_old_turns() && self.gc.asked != GcAnswer::Failed {
-            self.collect_by_itself(GcReason::ContextLimit, cancel).await;
+            self.collect_automatically(GcReason::ContextLimit, cancel).await;
         }
-        if self.is_above(self.gc.settings.target_percent) {
+        if self.is_usage_above(self.gc.settings.target_percent) {
             self.shorten_open_turn(GcReason::ContextLimit).await;
         }
         self.bytes_in_use() < bytes
@@ -187,7 +187,9 @@ impl Session {
             is_of_request && error.kind == ErrorKind::Provider && error.retry == Retry::Permanent;
         let is_guess = self.gc.window.is_guess() && self.tokens_in_use() >= SUSPECT_TOKENS;
         // A request must have succeeded before. A model that never worked has another problem.
-        is_refusal && self.is_counted() && (is_guess || self.is_above(SUSPECT_PERCENT))
+        is_refusal
+            && self.is_count_from_provider()
+            && (is_guess || self.is_usage_above(SUSPECT_PERCENT))
     }
 
     /// Returns the size to which the last message must shrink. Returns `None` if it fits.
@@ -200,16 +202,16 @@ impl Session {
         (estimate_tokens(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
     }
 
-    fn last_is_too_large(&self) -> bool {
+    fn is_last_too_large(&self) -> bool {
         self.bytes_for_last_message().is_some()
     }
 
     /// Truncates a message that leaves no room for anything else, before it is sent at all.
     async fn shorten_last_message(&mut self) {
         let Some(bytes_max) = self.bytes_for_last_message() else { return };
-        let places = self.history.open_turn();
+        let places = self.history.last_turn_range();
         let last = places.end.saturating_sub(1)..places.end;
-        self.shorten(last, bytes_max, GcReason::Threshold).await;
+        self.shorten_messages(last, bytes_max, GcReason::Threshold).await;
     }
 
     /// Makes the open turn smaller until the context is as full as it should be.
@@ -217,39 +219,46 @@ impl Session {
         let (tokens, bytes) = (self.tokens_in_use(), self.bytes_in_use());
         let target = self.gc.limit.saturating_mul(self.gc.settings.target_percent) / 100;
         let bytes_wanted = u128::from(bytes) * u128::from(target) / u128::from(tokens.max(1));
-        let places = self.history.open_turn();
-        let open: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
+        let places = self.history.last_turn_range();
+        let open: u64 = self.history.sent_messages(places.clone()).map(json_bytes).sum();
         let others = bytes.saturating_sub(open);
         let bytes_max = u64::try_from(bytes_wanted).unwrap_or(u64::MAX).saturating_sub(others);
-        self.make_turn_smaller(bytes_max, reason).await;
+        self.shrink_turn(bytes_max, reason).await;
     }
 
     /// Frees half of the last turn, for a user who asked when there was nothing older. Returns how
     /// many messages were removed and how many became shorter.
     pub(super) async fn halve_last_turn(&mut self) -> (u64, u64) {
-        let open: u64 = self.history.sent_in(self.history.open_turn()).map(json_bytes).sum();
+        let open: u64 =
+            self.history.sent_messages(self.history.last_turn_range()).map(json_bytes).sum();
         let before = self.history.messages().count();
-        let cut = self.make_turn_smaller(open / 2, GcReason::Manual).await;
+        let cut = self.shrink_turn(open / 2, GcReason::Manual).await;
         (before.saturating_sub(self.history.messages().count()) as u64, cut)
     }
 
     /// Removes the oldest pairs of the last turn and truncates its largest parts, until it has at
     /// most this many bytes or neither helps. Returns how many messages became shorter.
-    async fn make_turn_smaller(&mut self, bytes_max: u64, reason: GcReason) -> u64 {
-        self.leave_out_pairs(bytes_max, reason);
-        let places = self.history.open_turn();
-        self.shorten(places, bytes_max, reason).await
+    async fn shrink_turn(&mut self, bytes_max: u64, reason: GcReason) -> u64 {
+        self.remove_oldest_pairs(bytes_max, reason);
+        let places = self.history.last_turn_range();
+        self.shorten_messages(places, bytes_max, reason).await
     }
 
     /// Returns how many messages became shorter.
-    async fn shorten(&mut self, places: Range<usize>, bytes_max: u64, reason: GcReason) -> u64 {
+    async fn shorten_messages(
+        &mut self,
+        places: Range<usize>,
+        bytes_max: u64,
+        reason: GcReason,
+    ) -> u64 {
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
-        let TruncationResult { messages, note } = self.send_head_and_tail(places, bytes_max).await;
+        let TruncationResult { messages, note } =
+            self.truncate_largest_parts(places, bytes_max).await;
         if messages == 0 {
             return 0;
         }
-        self.say_limit();
-        self.recount(tokens_before, weight_before);
+        self.report_guessed_limit();
+        self.recount_tokens(tokens_before, weight_before);
         self.shared.emitter.emit(Event::Gc {
             reason,
             source: HOST.to_owned(),
@@ -264,18 +273,18 @@ impl Session {
         messages
     }
 
-    pub(super) fn is_above(&self, percent: impl Into<Percent>) -> bool {
+    pub(super) fn is_usage_above(&self, percent: impl Into<Percent>) -> bool {
         percent.into().is_reached(self.tokens_in_use(), self.gc.limit)
     }
 
     /// Says once, when it first matters, that the window's size is a guess.
-    fn say_limit(&mut self) {
+    fn report_guessed_limit(&mut self) {
         if !self.gc.window.is_guess() || self.gc.window.guess_told {
             return;
         }
         self.gc.window.guess_told = true;
-        let (model, limit) = (self.shared.facts.read().model, self.gc.limit);
-        self.shared.emitter.notice(format!(
+        let (model, limit) = (self.shared.facts.snapshot().model, self.gc.limit);
+        self.shared.emitter.emit_notice(format!(
             "unknown context window for `{model}`, assuming {limit} tokens; set `context_limit` \
              under `[models.\"{model}\"]`"
         ));

@@ -36,7 +36,7 @@ use window::WindowState;
 
 pub(crate) use count::{estimate_tokens, is_possible_output, json_bytes};
 pub use preview::{GcPreview, PlannedTurn};
-pub use undo::GcUndone;
+pub use undo::GcUndoResult;
 pub use usage::{ContextCounter, ContextPart, ContextUsage};
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
@@ -54,14 +54,14 @@ pub trait Gc: Send + Sync {
     fn source(&self) -> &str;
 
     /// Returns true if a plugin can plan. If none can, the settings are not reported.
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         true
     }
 
     /// Creates a plan. On cancel and at its deadline the session sets the flag and drops the future
     /// without waiting. The hold pauses the deadline. After an error or a bad plan, only this
     /// collection is skipped.
-    fn plan<'a>(
+    fn create_plan<'a>(
         &'a self,
         request: &'a GcRequest,
         cancel: Cancel,
@@ -142,26 +142,26 @@ impl GcState {
     }
 
     /// Sets the record before the last collection of a session that continues.
-    pub(crate) fn after(self, before: Option<Vec<Arc<HistoryEntry>>>) -> Self {
-        Self { last: LastCollection::restored(before), ..self }
+    pub(crate) fn with_record_before(self, before: Option<Vec<Arc<HistoryEntry>>>) -> Self {
+        Self { last: LastCollection::from_record(before), ..self }
     }
 
     /// Returns the state for another model. Its counts and its window are unknown, and the last
     /// collection can still be undone.
-    pub(crate) fn for_model(&mut self, limit: u64, origin: WindowOrigin) -> Self {
+    pub(crate) fn for_other_model(&mut self, limit: u64, origin: WindowOrigin) -> Self {
         let last = std::mem::take(&mut self.last);
         let gc = (self.plugin.take(), self.settings.clone());
         Self { last, ..Self::new(gc, limit, origin) }
     }
 
     /// Returns the settings that tools may see, or `None` without a gc.
-    pub(crate) fn facts(&self) -> Option<GcFacts> {
-        let plugin = self.plugin.as_ref().filter(|plugin| plugin.is_there());
-        plugin.map(|_| settings::facts(&self.settings))
+    pub(crate) fn gc_facts(&self) -> Option<GcFacts> {
+        let plugin = self.plugin.as_ref().filter(|plugin| plugin.is_available());
+        plugin.map(|_| settings::settings_facts(&self.settings))
     }
 
     /// Forgets what the gc answered, because the messages are others now.
-    fn forget_answers(&mut self) {
+    fn forget_gc_answers(&mut self) {
         (self.asked, self.told, self.failures) = (GcAnswer::Helpful, None, 0);
     }
 }
@@ -169,8 +169,8 @@ impl Session {
     /// Replaces the gc and its settings from the next request on. `None` removes it.
     pub fn change_gc(&mut self, gc: Option<Arc<dyn Gc>>, settings: GcSettings) {
         (self.gc.plugin, self.gc.settings) = (gc, settings);
-        self.gc.forget_answers();
-        let told = self.gc.facts();
-        self.shared.facts.update(|facts| facts.gc = told);
+        self.gc.forget_gc_answers();
+        let told = self.gc.gc_facts();
+        self.shared.facts.update_facts(|facts| facts.gc = told);
     }
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use jaato_types::{Event, GcReason, Message, Part, Role, ToolName};
 
-use super::cut::can_be_shorter;
+use super::cut::can_be_shortened;
 use super::{PART_BYTES_MIN, json_bytes};
 use crate::events::HOST;
 use crate::{MessageMark, Session};
@@ -37,9 +37,9 @@ struct CallResultPair {
 impl Session {
     /// Leaves out the oldest pairs of the last turn until the rest of it can be truncated to this
     /// many bytes. Returns true if any pair was removed.
-    pub(super) fn leave_out_pairs(&mut self, bytes_max: u64, reason: GcReason) -> bool {
+    pub(super) fn remove_oldest_pairs(&mut self, bytes_max: u64, reason: GcReason) -> bool {
         let kept = PART_BYTES_KEPT.min(bytes_max / PARTS_KEPT).max(PART_BYTES_MIN);
-        let drop = self.pairs_that_go(bytes_max, kept);
+        let drop = self.pairs_to_remove(bytes_max, kept);
         if drop.is_empty() || self.is_last_turn_pinned() {
             return false;
         }
@@ -49,15 +49,15 @@ impl Session {
         // Removing whole pairs keeps the roles in order. If the history refuses that, it is a bug,
         // and nothing changes.
         if let Err(error) = self.history.replace_with_summary(&places, None) {
-            self.shared.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
+            self.shared.emitter.emit_notice(format!("the oldest calls of this turn stay: {error}"));
             return false;
         }
-        self.settle_collected();
-        self.note_what_is_left_out();
-        self.cut();
-        self.shared.objects.show_again();
-        self.recount(tokens_before, weight_before);
-        self.forget_old();
+        self.update_collection_tools();
+        self.update_omission_note();
+        self.make_cut();
+        self.shared.objects.mark_all_unseen();
+        self.recount_tokens(tokens_before, weight_before);
+        self.forget_old_messages();
         let calls = if drop.len() == 1 { "call" } else { "calls" };
         self.shared.emitter.emit(Event::Gc {
             reason,
@@ -76,13 +76,13 @@ impl Session {
         true
     }
 
-    fn pairs_that_go(&self, bytes_max: u64, kept: u64) -> Vec<usize> {
-        let turn = self.history.open_turn();
-        let first = self.history.sent_in(0..turn.start).count();
-        let messages: Vec<&Message> = self.history.sent_in(turn).collect();
-        let mut bytes: u64 = messages.iter().map(|message| least_bytes(message, kept)).sum();
+    fn pairs_to_remove(&self, bytes_max: u64, kept: u64) -> Vec<usize> {
+        let turn = self.history.last_turn_range();
+        let first = self.history.sent_messages(0..turn.start).count();
+        let messages: Vec<&Message> = self.history.sent_messages(turn).collect();
+        let mut bytes: u64 = messages.iter().map(|message| minimum_bytes(message, kept)).sum();
         let mut drop = Vec::new();
-        for CallResultPair { at, bytes: of_pair, may_go } in pairs(&messages, kept) {
+        for CallResultPair { at, bytes: of_pair, may_go } in removable_pairs(&messages, kept) {
             if bytes <= bytes_max {
                 break;
             }
@@ -100,30 +100,30 @@ impl Session {
     }
 
     /// Puts a note in front of the turn's prompt, and replaces the previous one.
-    fn note_what_is_left_out(&mut self) {
-        let turn = self.history.open_turn();
+    fn update_omission_note(&mut self) {
+        let turn = self.history.last_turn_range();
         let collected = self.history.entries()[turn.clone()].iter();
         let collected = collected.filter(|entry| entry.mark == Some(MessageMark::Collected));
         let results = collected.flat_map(|entry| entry.message.tool_results());
         let mut note = count_calls_note(results.map(|result| &result.name));
-        note.push_str(&match self.tool_for_collected() {
+        note.push_str(&match self.collected_messages_tool() {
             Some(tool) => format!(" `{tool}` finds their results.]\n\n"),
             None => "]\n\n".to_owned(),
         });
         let note = Part::text(note);
-        self.put_in_front(turn.start, note, |text| text.starts_with(NOTE_BEGIN));
+        self.put_note_in_front(turn.start, note, |text| text.starts_with(NOTE_BEGIN));
     }
 }
 
 /// Lists the pairs of a turn, oldest first. The last pair cannot be removed.
-fn pairs(messages: &[&Message], kept: u64) -> Vec<CallResultPair> {
+fn removable_pairs(messages: &[&Message], kept: u64) -> Vec<CallResultPair> {
     let is_pair =
         |pair: &[&Message]| pair[0].tool_calls().next().is_some() && pair[1].role == Role::Tool;
     let found = messages.windows(2).enumerate().filter(|(_, pair)| is_pair(pair));
     let mut pairs: Vec<CallResultPair> = found
         .map(|(at, pair)| CallResultPair {
             at,
-            bytes: pair.iter().map(|message| least_bytes(message, kept)).sum(),
+            bytes: pair.iter().map(|message| minimum_bytes(message, kept)).sum(),
             may_go: !pair[1].parts.iter().any(|part| matches!(part, Part::Text { .. })),
         })
         .collect();
@@ -135,12 +135,12 @@ fn pairs(messages: &[&Message], kept: u64) -> Vec<CallResultPair> {
 
 /// Returns the size of a message after each part that can be truncated is truncated to this many
 /// bytes.
-fn least_bytes(message: &Message, kept: u64) -> u64 {
+fn minimum_bytes(message: &Message, kept: u64) -> u64 {
     let whole = json_bytes(message);
     if message.role == Role::Model {
         return whole;
     }
-    let cut = message.parts.iter().filter(|part| can_be_shorter(part));
+    let cut = message.parts.iter().filter(|part| can_be_shortened(part));
     whole.saturating_sub(cut.map(|part| json_bytes(part).saturating_sub(kept)).sum())
 }
 
@@ -201,7 +201,7 @@ mod tests {
         })])
     }
 
-    fn result(id: &str) -> Message {
+    fn result_message(id: &str) -> Message {
         let (call_id, name) = (CallId::from(id), ToolName::from("look"));
         let result = ToolResult { call_id, name, content: Map::new(), ..ToolResult::default() };
         Message::tool(vec![result])
@@ -209,23 +209,24 @@ mod tests {
 
     #[test]
     fn last_call_pair_and_pairs_with_user_text_are_kept() {
-        let mut said = result("2");
+        let mut said = result_message("2");
         said.parts.push(Part::text("look there too"));
         let messages = [
             Message::user("x"),
             call_message("1"),
-            result("1"),
+            result_message("1"),
             call_message("2"),
             said,
             Message::model(vec![Part::text("I see")]),
             Message::user("and?"),
             call_message("3"),
-            result("3"),
+            result_message("3"),
             call_message("4"),
-            result("4"),
+            result_message("4"),
         ];
         let messages: Vec<&Message> = messages.iter().collect();
-        let found: Vec<_> = pairs(&messages, 512).iter().map(|it| (it.at, it.may_go)).collect();
+        let found: Vec<_> =
+            removable_pairs(&messages, 512).iter().map(|it| (it.at, it.may_go)).collect();
         assert_eq!(found, [(1, true), (3, false), (7, true), (9, false)]);
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use jaato_types::{DataPart, GcChange, GcEdit, GcPlan, Message, Part, Role};
 
-use super::edits::attachment_of;
+use super::edits::described_attachment;
 use super::json_bytes;
 use super::pairs::NOTE_BEGIN;
 use crate::HistoryError;
@@ -47,7 +47,9 @@ pub(super) struct CheckedPlan {
 }
 
 /// Splits messages into turns, by index. Messages before the first prompt belong to the first turn.
-pub(super) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<Range<usize>> {
+pub(super) fn split_into_turns<'a>(
+    messages: impl IntoIterator<Item = &'a Message>,
+) -> Vec<Range<usize>> {
     let (mut starts, mut count) = (Vec::new(), 0);
     for (at, message) in messages.into_iter().enumerate() {
         if at == 0 || message.is_prompt() {
@@ -60,7 +62,7 @@ pub(super) fn turns<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<
 }
 
 /// Checks a plan, except for its size. `pinned` are indices of turns.
-pub(super) fn check(
+pub(super) fn check_plan(
     messages: &[Message],
     plan: &GcPlan,
     pinned: &[usize],
@@ -72,7 +74,7 @@ pub(super) fn check(
     if let Some(&index) = plan.drop.iter().find(|index| **index >= count) {
         return Err(PlanError::Range { index, count });
     }
-    let turns = turns(messages);
+    let turns = split_into_turns(messages);
     let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
     let first_in = |turn: &Range<usize>| dropped.range(turn.clone()).next().copied();
     if let Some(index) = turns.last().and_then(first_in) {
@@ -131,7 +133,7 @@ fn check_edits(
         if !is_own && pinned.iter().any(|turn| turn.contains(&index)) {
             return refuse("it belongs to a pinned turn");
         }
-        if !seen.insert((index, edit.part, attachment_of(edit))) {
+        if !seen.insert((index, edit.part, described_attachment(edit))) {
             return refuse("it changes one part of it twice");
         }
         if let Some(why) = edit_problem(messages, plan, message, edit) {
@@ -164,7 +166,7 @@ fn edit_problem(
                     let is_call = one.as_tool_result().is_some_and(|one| {
                         one.call_id == *by && one.name == result.name && !one.is_error
                     });
-                    is_call && !is_repeated(plan, at, part)
+                    is_call && !is_repeated_result(plan, at, part)
                 })
             };
             if !later.any(is_later) {
@@ -185,7 +187,7 @@ fn edit_problem(
     (!fits).then_some("the change does not fit its type")
 }
 
-fn is_repeated(plan: &GcPlan, message: usize, part: usize) -> bool {
+fn is_repeated_result(plan: &GcPlan, message: usize, part: usize) -> bool {
     plan.edits.iter().any(|edit| {
         (edit.message, edit.part) == (message, part)
             && matches!(edit.change, GcChange::Repeated { .. })
@@ -241,47 +243,56 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(plan: GcPlan, expected: Result<u64, PlanError>) {
-        let found = super::check(&history(), &plan, &[1]);
+    fn check_removed_turns(plan: GcPlan, expected: Result<u64, PlanError>) {
+        let found = check_plan(&history(), &plan, &[1]);
         assert_eq!(found.map(|checked| checked.turns_removed), expected);
     }
 
-    fn dropping(drop: &[usize]) -> GcPlan {
+    fn plan_dropping(drop: &[usize]) -> GcPlan {
         GcPlan { drop: drop.to_vec(), ..GcPlan::default() }
     }
 
     #[test]
     fn whole_turns_and_partial_turns_are_distinguished() {
-        check(dropping(&[0, 1, 4, 5]), Ok(2));
-        check(dropping(&[0, 1, 4]), Ok(1));
+        check_removed_turns(plan_dropping(&[0, 1, 4, 5]), Ok(2));
+        check_removed_turns(plan_dropping(&[0, 1, 4]), Ok(1));
     }
 
     #[test]
     fn indices_ascend_and_are_in_range() {
-        check(dropping(&[1, 0]), Err(PlanError::Order));
-        check(dropping(&[0, 0]), Err(PlanError::Order));
-        check(dropping(&[0, 8]), Err(PlanError::Range { index: 8, count: 8 }));
-        check(dropping(&[usize::MAX]), Err(PlanError::Range { index: usize::MAX, count: 8 }));
+        check_removed_turns(plan_dropping(&[1, 0]), Err(PlanError::Order));
+        check_removed_turns(plan_dropping(&[0, 0]), Err(PlanError::Order));
+        check_removed_turns(plan_dropping(&[0, 8]), Err(PlanError::Range { index: 8, count: 8 }));
+        check_removed_turns(
+            plan_dropping(&[usize::MAX]),
+            Err(PlanError::Range { index: usize::MAX, count: 8 }),
+        );
     }
 
     #[test]
     fn the_last_turn_and_pinned_ones_stay() {
-        check(dropping(&[0, 7]), Err(PlanError::LastTurn(7)));
-        check(dropping(&[0, 1, 2]), Err(PlanError::Pinned(2)));
+        check_removed_turns(plan_dropping(&[0, 7]), Err(PlanError::LastTurn(7)));
+        check_removed_turns(plan_dropping(&[0, 1, 2]), Err(PlanError::Pinned(2)));
     }
 
     #[test]
     fn summary_must_be_user_text_and_smaller_than_the_dropped_turns() {
-        let with = |summary| GcPlan { summary: Some(summary), ..dropping(&[0, 1]) };
-        check(with(Message::user("short")), Ok(1));
-        check(with(Message::model(vec![Part::text("short")])), Err(PlanError::Summary));
-        check(with(Message { role: Role::User, parts: vec![] }), Err(PlanError::Summary));
-        check(with(Message::user("")), Err(PlanError::Summary));
+        let with = |summary| GcPlan { summary: Some(summary), ..plan_dropping(&[0, 1]) };
+        check_removed_turns(with(Message::user("short")), Ok(1));
+        check_removed_turns(
+            with(Message::model(vec![Part::text("short")])),
+            Err(PlanError::Summary),
+        );
+        check_removed_turns(
+            with(Message { role: Role::User, parts: vec![] }),
+            Err(PlanError::Summary),
+        );
+        check_removed_turns(with(Message::user("")), Err(PlanError::Summary));
         let gain = |plan, freed| check_gain(&history(), &plan, freed);
         let found = gain(with(Message::user("long ".repeat(100))), 0);
         assert!(matches!(found, Err(PlanError::Grows { .. })), "{found:?}");
         assert_eq!(gain(with(Message::user("long ".repeat(100))), 1_000), Ok(()));
-        assert_eq!(gain(dropping(&[]), 0), Err(PlanError::Grows { freed: 0, after: 0 }));
+        assert_eq!(gain(plan_dropping(&[]), 0), Err(PlanError::Grows { freed: 0, after: 0 }));
     }
 
     /// Returns a prompt with an image, two reads of one file, and an answer, then another turn.
@@ -301,12 +312,12 @@ mod tests {
     fn check_edit(message: usize, part: usize, change: GcChange, expected: Result<(), &str>) {
         let edits = vec![GcEdit::new(message, part, change)];
         let plan = GcPlan { edits, ..GcPlan::default() };
-        let found = super::check(&history_with_results(), &plan, &[]);
+        let found = check_plan(&history_with_results(), &plan, &[]);
         let found = found.map(drop).map_err(|error| error.to_string());
         assert_eq!(found, expected.map_err(str::to_owned));
     }
 
-    fn describe(attachment: Option<usize>, text: &str) -> GcChange {
+    fn description_change(attachment: Option<usize>, text: &str) -> GcChange {
         GcChange::Describe { attachment, text: text.to_owned() }
     }
 
@@ -316,7 +327,7 @@ mod tests {
         let repeated = |by: &str| GcChange::Repeated { by: by.into() };
         check_edit(2, 0, shorten(), Ok(()));
         check_edit(2, 0, repeated("2"), Ok(()));
-        check_edit(0, 1, describe(None, "a cat"), Ok(()));
+        check_edit(0, 1, description_change(None, "a cat"), Ok(()));
         check_edit(0, 0, GcChange::Remove, Ok(()));
         check_edit(99, 9, GcChange::Unknown, Ok(()));
         let misfit = |message: usize, part: usize, why: &str| {
@@ -329,10 +340,15 @@ mod tests {
         let type_misfit = |message, part| misfit(message, part, "the change does not fit its type");
         check_edit(0, 1, shorten(), Err(&type_misfit(0, 1)));
         check_edit(0, 0, shorten(), Err(&type_misfit(0, 0)));
-        check_edit(2, 0, describe(Some(0), "a cat"), Err(&type_misfit(2, 0)));
+        check_edit(2, 0, description_change(Some(0), "a cat"), Err(&type_misfit(2, 0)));
         check_edit(2, 1, shorten(), Err(&misfit(2, 1, "that part does not exist")));
         check_edit(1, 0, shorten(), Err(&misfit(1, 0, "it is the model's")));
-        check_edit(0, 1, describe(None, " "), Err(&misfit(0, 1, "the description is empty")));
+        check_edit(
+            0,
+            1,
+            description_change(None, " "),
+            Err(&misfit(0, 1, "the description is empty")),
+        );
     }
 
     #[test]
@@ -343,7 +359,7 @@ mod tests {
         check_edit(6, 0, shorten(), Err(last));
         let edits = vec![GcEdit::new(2, 0, shorten())];
         let check = |plan: &GcPlan, pinned: &[usize], why: &str| {
-            let found = super::check(&history_with_results(), plan, pinned).unwrap_err();
+            let found = check_plan(&history_with_results(), plan, pinned).unwrap_err();
             assert_eq!(found.to_string(), format!("it changes message 2, but {why}"));
         };
         let plan = GcPlan { edits, ..GcPlan::default() };

@@ -6,7 +6,7 @@ use jaato_types::text::{one_line, truncate_chars};
 use jaato_types::{GcChange, GcEdit, GcPlan, Message, Part, Result, Role};
 
 use super::count::{message_weight, part_weight};
-use super::edits::attachment_of;
+use super::edits::described_attachment;
 use crate::{Cancel, Session};
 
 /// The beginning of a turn that is shown, in characters.
@@ -53,7 +53,7 @@ impl Session {
     /// Asks the gc what it would leave out, and changes nothing.
     ///
     /// # Errors
-    /// As [`Session::gc`].
+    /// As [`Session::collect_for_user`].
     pub async fn preview_gc(&mut self, cancel: &Cancel) -> Result<GcPreview> {
         let (plan, request) = self.plan_for_preview(cancel).await?;
         let settings = &self.gc.settings;
@@ -63,7 +63,7 @@ impl Session {
             u64::try_from(tokens).unwrap_or(u64::MAX)
         };
         let dropped = plan.drop.iter().map(|at| message_weight(&request.messages[*at]));
-        let edited = plan.edits.iter().map(|edit| freed_by(edit, &request.messages));
+        let edited = plan.edits.iter().map(|edit| freed_bytes(edit, &request.messages));
         let gone: u64 = dropped.chain(edited).sum();
         let added = plan.summary.as_ref().map_or(0, message_weight);
         Ok(GcPreview {
@@ -85,7 +85,7 @@ impl Session {
     ) -> Vec<PlannedTurn> {
         let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
         let numbers = self.history.sent_turn_numbers();
-        let turns = super::plan::turns(messages);
+        let turns = super::plan::split_into_turns(messages);
         let last = turns.len().saturating_sub(1);
         let of_turn = |(place, (range, number)): (usize, (std::ops::Range<usize>, u64))| {
             let going: Vec<&Message> =
@@ -96,21 +96,21 @@ impl Session {
                 turn: number + 1,
                 messages: going.len() as u64,
                 tokens: share(going.iter().map(|message| message_weight(message)).sum()),
-                why: why(is_whole, plan.summary.is_some(), last - place),
-                begins: beginning(first),
+                why: removal_reason(is_whole, plan.summary.is_some(), last - place),
+                begins: message_beginning(first),
             })
         };
         let numbered = turns.iter().cloned().zip(numbers.iter().copied());
         let whole = numbered.enumerate().filter_map(of_turn);
         let of_edit = |edit: &GcEdit| {
             let place = turns.iter().position(|turn| turn.contains(&edit.message))?;
-            let freed = freed_by(edit, messages);
+            let freed = freed_bytes(edit, messages);
             (freed > 0).then(|| PlannedTurn {
                 turn: numbers.get(place).map_or(0, |number| number + 1),
                 messages: 1,
                 tokens: share(freed),
-                why: why_edited(&edit.change).to_owned(),
-                begins: beginning(&messages[edit.message]),
+                why: edit_reason(&edit.change).to_owned(),
+                begins: message_beginning(&messages[edit.message]),
             })
         };
         let mut planned: Vec<PlannedTurn> = whole.collect();
@@ -121,7 +121,7 @@ impl Session {
 }
 
 /// Returns the bytes that an edit frees, as the gc proposes it.
-fn freed_by(edit: &GcEdit, messages: &[Message]) -> u64 {
+fn freed_bytes(edit: &GcEdit, messages: &[Message]) -> u64 {
     let part = messages.get(edit.message).and_then(|message| message.parts.get(edit.part));
     let Some(part) = part else { return 0 };
     let (before, after) = match &edit.change {
@@ -139,13 +139,13 @@ fn freed_by(edit: &GcEdit, messages: &[Message]) -> u64 {
 
 /// Returns the file that an edit describes, as a part of its own.
 fn described_file(edit: &GcEdit, part: &Part) -> Option<Part> {
-    match (part, attachment_of(edit)) {
+    match (part, described_attachment(edit)) {
         (Part::ToolResult(result), Some(at)) => result.attachments.get(at).cloned().map(Part::Data),
         (part, _) => Some(part.clone()),
     }
 }
 
-fn why_edited(change: &GcChange) -> &'static str {
+fn edit_reason(change: &GcChange) -> &'static str {
     match change {
         GcChange::Shorten { .. } => "sent as head and tail",
         GcChange::Describe { .. } => "sent as its description",
@@ -155,13 +155,13 @@ fn why_edited(change: &GcChange) -> &'static str {
     }
 }
 
-fn beginning(message: &Message) -> String {
+fn message_beginning(message: &Message) -> String {
     let result = message.tool_results().next().map(|result| format!("result of {}", result.name));
     let text = result.unwrap_or_else(|| one_line(&message.text()));
     truncate_chars(&text, BEGINNING_CHARS_MAX)
 }
 
-fn why(is_whole: bool, is_summarised: bool, later: usize) -> String {
+fn removal_reason(is_whole: bool, is_summarised: bool, later: usize) -> String {
     let age = match later {
         1 => "1 turn came after it".to_owned(),
         later => format!("{later} turns came after it"),

@@ -5,7 +5,7 @@ use jaato_types::service::GcFacts;
 use serde_json::{Value, json};
 
 /// Returns the settings that tools may see.
-pub(super) fn facts(settings: &GcSettings) -> GcFacts {
+pub(super) fn settings_facts(settings: &GcSettings) -> GcFacts {
     GcFacts {
         threshold_percent: settings.threshold_percent.get(),
         auto_trigger: settings.auto_trigger,
@@ -15,7 +15,7 @@ pub(super) fn facts(settings: &GcSettings) -> GcFacts {
 }
 
 /// Returns the settings that a gc gets. Its pinned turns are numbered within the request.
-pub(super) fn for_request(settings: &GcSettings, pinned: &[usize]) -> Value {
+pub(super) fn request_settings(settings: &GcSettings, pinned: &[usize]) -> Value {
     json!({
         "threshold_percent": settings.threshold_percent.get(),
         "target_percent": settings.target_percent,

@@ -21,7 +21,7 @@ pub(super) struct LastCollection {
 
 /// The result of taking a collection back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GcUndone {
+pub struct GcUndoResult {
     /// Messages that the model receives again.
     pub messages_restored: u64,
     /// Messages that the model receives as a whole again.
@@ -34,7 +34,7 @@ pub struct GcUndone {
 
 impl LastCollection {
     /// Creates the state of a session that continues.
-    pub(super) fn restored(before: Option<Vec<Arc<HistoryEntry>>>) -> Self {
+    pub(super) fn from_record(before: Option<Vec<Arc<HistoryEntry>>>) -> Self {
         Self { before, is_open: false }
     }
 }
@@ -46,13 +46,13 @@ impl Session {
     /// # Errors
     /// `not_found` if nothing was collected, or the collection was taken back before;
     /// `limit_reached` if the messages do not fit into the context. Nothing has changed then.
-    pub fn undo_gc(&mut self) -> Result<GcUndone> {
+    pub fn undo_gc(&mut self) -> Result<GcUndoResult> {
         let nothing = || {
             Error::new(ErrorKind::NotFound, "nothing to undo")
                 .with_hint("only the last collection can be undone, and only once")
         };
         let before = self.gc.last.before.as_deref().ok_or_else(nothing)?;
-        let restored = self.history.with_entries_of(before).map_err(|error| {
+        let restored = self.history.with_earlier_entries(before).map_err(|error| {
             let text = format!("the messages of the last collection no longer fit: {error}");
             Error::new(ErrorKind::Conflict, text)
         })?;
@@ -63,17 +63,17 @@ impl Session {
         let (tokens_before, weight_before) = (self.tokens_in_use(), self.weight_in_use());
         let (collected, counted) =
             (std::mem::replace(&mut self.history, restored), self.gc.counted);
-        self.recount(tokens_before, weight_before);
-        if let Err(error) = self.check_fits() {
+        self.recount_tokens(tokens_before, weight_before);
+        if let Err(error) = self.check_restored_fits() {
             (self.history, self.gc.counted) = (collected, counted);
             return Err(error);
         }
-        self.cut();
+        self.make_cut();
         self.gc.last = LastCollection::default();
-        self.gc.forget_answers();
-        self.tell_record();
+        self.gc.forget_gc_answers();
+        self.publish_record();
         let tokens_after = self.tokens_in_use();
-        Ok(GcUndone { messages_restored, messages_whole, tokens_before, tokens_after })
+        Ok(GcUndoResult { messages_restored, messages_whole, tokens_before, tokens_after })
     }
 
     /// Ends the current collection. The next change belongs to another one.
@@ -100,13 +100,15 @@ impl Session {
         self.history.forget_collected(bytes_max, before)
     }
 
-    fn check_fits(&self) -> Result<()> {
+    fn check_restored_fits(&self) -> Result<()> {
         let settings = &self.gc.settings;
         let (tokens, limit) = (self.tokens_in_use(), self.gc.limit);
         let turns = self.history.sent_turn_numbers().len() as u64;
         let (is_above, percent) = match settings.auto_trigger {
-            true => (self.is_above(settings.threshold_percent), settings.threshold_percent.get()),
-            false => (self.is_above(FULL_PERCENT), FULL_PERCENT as f64),
+            true => {
+                (self.is_usage_above(settings.threshold_percent), settings.threshold_percent.get())
+            }
+            false => (self.is_usage_above(FULL_PERCENT), FULL_PERCENT as f64),
         };
         let text = if limit > 0 && is_above {
             format!(

@@ -73,12 +73,12 @@ impl ContextCounter {
 }
 
 impl Session {
-    /// Says what fills the context. `counted` is the provider's count of [`Session::request`],
+    /// Says what fills the context. `counted` is the provider's count of [`Session::next_request`],
     /// which the session then keeps.
     pub fn context_usage(&mut self, counted: Option<u64>) -> ContextUsage {
-        let counted_by = match (counted, self.is_counted()) {
+        let counted_by = match (counted, self.is_count_from_provider()) {
             (Some(tokens), _) => {
-                self.count_as(tokens);
+                self.record_token_count(tokens);
                 ContextCounter::Provider
             }
             (None, true) => ContextCounter::LastUsage,
@@ -108,17 +108,17 @@ impl Session {
     fn part_bytes(&self) -> Vec<(&'static str, String, u64)> {
         let mut parts = Vec::new();
         let mode = self.shared.rules.lock().mode;
-        let system = self.system.clone().in_mode(mode);
+        let system = self.system.clone().with_mode_part(mode);
         for piece in system.parts() {
             let label = piece.label.as_str();
             let is_system = SYSTEM_LABELS.contains(&label) || label.starts_with('/');
             let part = if is_system { "system prompt" } else { "instructions" };
             parts.push((part, piece.label.clone(), json_bytes(&piece.text)));
         }
-        let toolbox = self.shared.tools();
+        let toolbox = self.shared.current_tools();
         let mut by_plugin = BTreeMap::<String, u64>::new();
         for spec in &self.prefix.tools {
-            let found = toolbox.find(&spec.name).ok().map(|it| it.tool);
+            let found = toolbox.find_tool(&spec.name).ok().map(|it| it.tool);
             let plugin: PluginName = introspection::tool_owner(found);
             let name = match plugin.as_str() {
                 "" => HOST_TOOLS,
@@ -130,7 +130,7 @@ impl Session {
         let mut history = BTreeMap::<(&'static str, &'static str), u64>::new();
         for message in self.history.messages() {
             for part in &message.parts {
-                *history.entry(kind_of(part, message)).or_default() += json_bytes(part);
+                *history.entry(part_kind(part, message)).or_default() += json_bytes(part);
             }
         }
         parts.extend(
@@ -149,7 +149,7 @@ impl Session {
 
 /// Returns the part to which a piece of a message belongs, and its name. They sort as they are
 /// shown.
-fn kind_of(part: &Part, message: &Message) -> (&'static str, &'static str) {
+fn part_kind(part: &Part, message: &Message) -> (&'static str, &'static str) {
     match part {
         Part::ToolResult(_) => ("history", "tool results"),
         Part::Data(data) => match &data.content {

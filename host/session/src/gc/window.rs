@@ -75,34 +75,34 @@ impl WindowState {
 
 impl Session {
     /// Asks for the window when it begins to matter, and takes the answer when it is there.
-    pub(super) fn look_at_window(&mut self) {
+    pub(super) fn query_window(&mut self) {
         let window = &self.gc.window;
         if window.origin != WindowOrigin::Configured
             && window.asked.is_none()
             && self.is_window_needed()
         {
-            drop(self.ask_about_model());
+            drop(self.request_model_info());
         }
-        self.take_model_info();
+        self.accept_model_info();
     }
 
     /// Asks the provider about the model, once.
-    pub(crate) fn ask_about_model(&mut self) -> PendingModelInfo {
+    pub(crate) fn request_model_info(&mut self) -> PendingModelInfo {
         let provider = &self.provider;
         let asked = &mut self.gc.window.asked;
-        asked.get_or_insert_with(|| provider.about_model().shared()).clone()
+        asked.get_or_insert_with(|| provider.query_model_info().shared()).clone()
     }
 
     /// Takes the answer if it is there.
-    pub(crate) fn take_model_info(&mut self) {
+    pub(crate) fn accept_model_info(&mut self) {
         let answer = self.gc.window.asked.clone().and_then(FutureExt::now_or_never);
         let Some(info) = answer.flatten() else { return };
         if let Some(limit) = info.context_limit
             && self.gc.window.origin != WindowOrigin::Configured
         {
-            self.take_window(limit);
+            self.accept_window_size(limit);
         }
-        self.take_sight(info.accepts.as_ref());
+        self.take_accepted_media(info.accepts.as_ref());
         if let Some(price) = info.price.filter(|_| !self.is_price_configured) {
             self.price = Some(price);
         }
@@ -110,7 +110,7 @@ impl Session {
 
     /// Waits for the window's size, before something is removed based on a guess.
     pub(super) async fn wait_for_window(&mut self, cancel: &Cancel) {
-        self.look_at_window();
+        self.query_window();
         if !self.gc.window.is_guess() || self.gc.window.waited {
             return;
         }
@@ -119,13 +119,13 @@ impl Session {
         }
         self.gc.window.waited = true;
         self.wait_for_model_info(cancel).await;
-        self.look_at_window();
+        self.query_window();
     }
 
     /// Waits briefly for the provider's facts about the model, and asks for them if that was not
     /// done.
     pub(crate) async fn wait_for_model_info(&mut self, cancel: &Cancel) {
-        let told = self.ask_about_model();
+        let told = self.request_model_info();
         let clock = self.shared.ports.clock.clone();
         tokio::select! {
             biased;
@@ -133,18 +133,18 @@ impl Session {
             () = cancel.cancelled() => {}
             () = sleep_while_running(clock, WINDOW_WAIT_MS) => {}
         }
-        self.take_model_info();
+        self.accept_model_info();
     }
 
     /// Records that the window is smaller than a request that the provider refused, regardless of
     /// the size that it reported before.
-    pub(super) fn window_is_smaller_than(&mut self, tokens: u64) {
+    pub(super) fn record_refused_size(&mut self, tokens: u64) {
         self.gc.window.refused = Some(self.gc.window.refused.map_or(tokens, |it| it.min(tokens)));
-        self.set_limit(self.gc.limit.min(tokens));
+        self.set_window_limit(self.gc.limit.min(tokens));
     }
 
     /// Returns the state to restore if a refusal turns out to have another reason.
-    pub(super) fn known_of_window(&self) -> (u64, Option<u64>) {
+    pub(super) fn window_snapshot(&self) -> (u64, Option<u64>) {
         (self.gc.limit, self.gc.window.refused)
     }
 
@@ -152,7 +152,7 @@ impl Session {
     pub(super) fn restore_window(&mut self, (limit, refused): (u64, Option<u64>)) {
         self.gc.window.refused = refused;
         let told = self.gc.window.told.map(|told| refused.map_or(told, |it| told.min(it)));
-        self.set_limit(told.unwrap_or(limit));
+        self.set_window_limit(told.unwrap_or(limit));
     }
 
     fn is_window_needed(&self) -> bool {
@@ -162,17 +162,17 @@ impl Session {
         tokens >= matters
     }
 
-    fn take_window(&mut self, limit: u64) {
+    fn accept_window_size(&mut self, limit: u64) {
         if limit < WINDOW_TOKENS_MIN || self.gc.window.told == Some(limit) {
             return;
         }
         self.gc.window.told = Some(limit);
-        self.set_limit(self.gc.window.refused.map_or(limit, |refused| limit.min(refused)));
+        self.set_window_limit(self.gc.window.refused.map_or(limit, |refused| limit.min(refused)));
     }
 
-    fn set_limit(&mut self, limit: u64) {
+    fn set_window_limit(&mut self, limit: u64) {
         self.gc.limit = limit;
-        self.shared.facts.update(|facts| facts.context_limit = limit);
+        self.shared.facts.update_facts(|facts| facts.context_limit = limit);
     }
 }
 

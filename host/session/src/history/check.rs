@@ -89,12 +89,13 @@ pub(super) fn check_entry(history: &History, entry: &HistoryEntry) -> Result<(),
 /// Checks the replacement for a message: it has the same role and, part for part, the same kind,
 /// calls and results, or the same without the parts that a cut removes. Texts may precede a prompt.
 pub(super) fn check_replacement(message: &Message, sent: &Message) -> Result<(), HistoryError> {
-    let holds = is_like(message, sent)
-        || cut::without_cut_parts(message).is_some_and(|message| is_like(&message, sent));
+    let holds = has_same_structure(message, sent)
+        || cut::without_cut_parts(message)
+            .is_some_and(|message| has_same_structure(&message, sent));
     if holds { Ok(()) } else { Err(HistoryError::Sent) }
 }
 
-fn is_like(message: &Message, sent: &Message) -> bool {
+fn has_same_structure(message: &Message, sent: &Message) -> bool {
     let Some(in_front) = sent.parts.len().checked_sub(message.parts.len()) else { return false };
     let (front, rest) = sent.parts.split_at(in_front);
     let is_text = |part: &Part| matches!(part, Part::Text { .. });

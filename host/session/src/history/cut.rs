@@ -18,7 +18,7 @@ const NOTHING_LEFT: &str = "…";
 impl History {
     /// Removes thoughts, signatures, opaque parts and changes of tools from everything that is
     /// sent. The record keeps them.
-    pub(crate) fn cut(&mut self) {
+    pub(crate) fn apply_cut(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.is_sent()) {
             if let Some(shorn) = without_cut_parts(entry.sent_message()) {
                 Arc::make_mut(entry).sent = Some(shorn);
@@ -28,12 +28,12 @@ impl History {
 
     /// Lists the messages for a model. Signatures, thoughts and opaque parts of other models are
     /// left out.
-    pub(crate) fn messages_for(&self, model: &ModelId) -> impl Iterator<Item = Message> {
+    pub(crate) fn messages_for_model(&self, model: &ModelId) -> impl Iterator<Item = Message> {
         let sent = self.entries.iter().filter(|entry| entry.is_sent());
         sent.map(move |entry| {
             let is_own = entry.made_by.as_ref() == Some(model);
             let message = entry.sent_message();
-            let other = if is_own { None } else { shorn_of_makers_own(message) };
+            let other = if is_own { None } else { without_maker_parts(message) };
             other.unwrap_or_else(|| message.clone())
         })
     }
@@ -42,11 +42,11 @@ impl History {
 impl HistoryEntry {
     /// Counts the parts that are sent in front of the message's own.
     pub(crate) fn count_leading_parts(&self) -> usize {
-        self.sent_message().parts.len().saturating_sub(self.own_parts().count())
+        self.sent_message().parts.len().saturating_sub(self.sent_parts().count())
     }
 
     /// Lists the message's parts of which something is sent, each with its index in the message.
-    pub(crate) fn own_parts(&self) -> impl Iterator<Item = (usize, &Part)> {
+    pub(crate) fn sent_parts(&self) -> impl Iterator<Item = (usize, &Part)> {
         let is_change = |part: &Part| matches!(part, Part::ToolsChanged(_));
         let has_changes = self.sent_message().parts.iter().any(is_change);
         let parts = self.message.parts.iter().enumerate();
@@ -63,7 +63,7 @@ pub(super) fn without_cut_parts(message: &Message) -> Option<Message> {
 
 /// Returns the message without the parts that only their maker understands. Returns `None` if
 /// nothing is removed.
-fn shorn_of_makers_own(message: &Message) -> Option<Message> {
+fn without_maker_parts(message: &Message) -> Option<Message> {
     without_parts(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
 }
 
@@ -73,7 +73,7 @@ fn without_parts(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Mess
         return None;
     }
     let mut shorn = message.clone();
-    shorn.parts.retain(|part| !goes(part) && !is_signed_nothing(part));
+    shorn.parts.retain(|part| !goes(part) && !is_empty_signed_text(part));
     for place in shorn.parts.iter_mut().filter_map(Part::signature_mut) {
         *place = None;
     }
@@ -84,7 +84,7 @@ fn without_parts(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Mess
 }
 
 /// Returns true for an empty text that exists only for its signature.
-fn is_signed_nothing(part: &Part) -> bool {
+fn is_empty_signed_text(part: &Part) -> bool {
     matches!(part, Part::Text { text, signature: Some(_), .. } if text.is_empty())
 }
 
@@ -107,12 +107,12 @@ mod tests {
         ]
     }
 
-    fn history() -> History {
+    fn sample_history() -> History {
         let mut history = History::new();
         let removed = vec![ToolName::from("gone")];
         let change = Part::ToolsChanged(ToolsChanged { removed, ..ToolsChanged::default() });
         history.append_prompt(vec![Part::text("look"), change]).unwrap();
-        history.append_answer_of(&ModelId::from("a/m"), answer_parts(), None).unwrap();
+        history.append_model_answer(&ModelId::from("a/m"), answer_parts(), None).unwrap();
         history
     }
 
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn cut_removes_signatures_and_thoughts_but_the_record_keeps_them() {
-        let mut history = history();
+        let mut history = sample_history();
         let record: Vec<Message> =
             history.entries().iter().map(|entry| entry.message.clone()).collect();
-        history.cut();
+        history.apply_cut();
         let prompt = r#"{"type":"text","text":"look"}"#;
         let expected: Vec<&str> = [prompt].into_iter().chain(SHORN).collect();
         assert_eq!(message_texts(history.messages().cloned()), expected);
@@ -142,35 +142,36 @@ mod tests {
         let restored = History::restore(history.entries().iter().cloned());
         assert_eq!(restored.as_ref(), Ok(&history), "a cut history is one");
         let once = history.clone();
-        history.cut();
+        history.apply_cut();
         assert_eq!(history, once, "a second cut finds nothing");
     }
 
     #[test]
     fn opaque_parts_of_a_model_are_sent_back_only_to_that_model() {
-        let history = history();
-        let own: Vec<Message> = history.messages_for(&ModelId::from("a/m")).collect();
+        let history = sample_history();
+        let own: Vec<Message> = history.messages_for_model(&ModelId::from("a/m")).collect();
         assert_eq!(own[1].parts, answer_parts());
-        let prompt = message_texts([history.messages_for(&ModelId::from("b/m")).next().unwrap()]);
+        let prompt =
+            message_texts([history.messages_for_model(&ModelId::from("b/m")).next().unwrap()]);
         assert_eq!(prompt.len(), 2, "the change of tools stays: it is the session's");
         let stranger = ModelId::from("b/m");
-        assert_eq!(message_texts(history.messages_for(&stranger).skip(1)), SHORN);
+        assert_eq!(message_texts(history.messages_for_model(&stranger).skip(1)), SHORN);
     }
 
     #[test]
     fn message_without_its_tools_change_is_not_confused_with_a_summary() {
-        let mut history = history();
+        let mut history = sample_history();
         let sent = |history: &History| {
             let entry = &history.entries()[0];
-            (entry.count_leading_parts(), entry.own_parts().count())
+            (entry.count_leading_parts(), entry.sent_parts().count())
         };
         assert_eq!(sent(&history), (0, 2));
-        history.cut();
+        history.apply_cut();
         assert_eq!(sent(&history), (0, 1));
         let mut parts = vec![Part::text("summary")];
         parts.extend(history.entries()[0].sent_message().parts.iter().cloned());
         let message = Message { parts, ..history.entries()[0].message.clone() };
-        history.send_instead(0, message).unwrap();
+        history.replace_sent_message(0, message).unwrap();
         assert_eq!(sent(&history), (1, 1));
     }
 }

@@ -31,7 +31,7 @@ impl HistoryEntry {
         self.message.role != Role::Model
             && self.is_sent()
             && self
-                .own_parts()
+                .sent_parts()
                 .map(|(_, part)| part)
                 .ne(sent.parts.iter().skip(self.count_leading_parts()))
     }
@@ -50,7 +50,7 @@ impl History {
         drop: &[usize],
         summary: Option<Vec<Part>>,
     ) -> Result<(), HistoryError> {
-        let sent = self.sent_places();
+        let sent = self.sent_indices();
         let gone: HashSet<usize> = drop.iter().filter_map(|at| sent.get(*at).copied()).collect();
         let mut entries = self.entries.clone();
         for at in &gone {
@@ -76,13 +76,17 @@ impl History {
     }
 
     /// Returns the indices in the record of the messages that are sent.
-    pub(crate) fn sent_places(&self) -> Vec<usize> {
+    pub(crate) fn sent_indices(&self) -> Vec<usize> {
         (0..self.entries.len()).filter(|at| self.entries[*at].is_sent()).collect()
     }
 
     /// Sends another message instead of the one at this index of the record, with the same role,
     /// calls and results. If a check fails, nothing changes.
-    pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
+    pub(crate) fn replace_sent_message(
+        &mut self,
+        at: usize,
+        sent: Message,
+    ) -> Result<(), HistoryError> {
         let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };
         super::check::check_replacement(&entry.message, &sent)?;
         Arc::make_mut(entry).sent = Some(sent);
@@ -90,7 +94,7 @@ impl History {
     }
 
     /// Returns the indices of the last turn in the record.
-    pub(crate) fn open_turn(&self) -> Range<usize> {
+    pub(crate) fn last_turn_range(&self) -> Range<usize> {
         let begins = |entry: &Arc<HistoryEntry>| entry.is_sent() && entry.message.is_prompt();
         let start = self.entries.iter().rposition(begins);
         let is_sent = |entry: &Arc<HistoryEntry>| entry.is_sent();
@@ -99,7 +103,7 @@ impl History {
     }
 
     /// Lists the messages that are sent for these indices of the record.
-    pub(crate) fn sent_in(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
+    pub(crate) fn sent_messages(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
         let entries = self.entries.get(places).unwrap_or_default();
         entries.iter().filter(|entry| entry.is_sent()).map(|entry| entry.sent_message())
     }
@@ -133,7 +137,7 @@ impl History {
 
     /// Returns this record with each entry sent as in an earlier state of it. Later entries stay.
     /// Fails if the messages no longer fit together.
-    pub(crate) fn with_entries_of(
+    pub(crate) fn with_earlier_entries(
         &self,
         earlier: &[Arc<HistoryEntry>],
     ) -> Result<Self, HistoryError> {
@@ -196,7 +200,7 @@ impl History {
 mod tests {
     use super::*;
 
-    fn history(turns: usize) -> History {
+    fn history_with_turns(turns: usize) -> History {
         let mut history = History::new();
         for turn in 0..turns {
             history.append_prompt(vec![Part::text(format!("prompt {turn}"))]).unwrap();
@@ -205,15 +209,15 @@ mod tests {
         history
     }
 
-    fn texts(history: &History) -> Vec<String> {
+    fn message_texts(history: &History) -> Vec<String> {
         history.messages().map(Message::text).collect()
     }
 
     #[test]
     fn collected_messages_stay_recorded_and_turns_keep_their_numbers() {
-        let mut history = history(4);
+        let mut history = history_with_turns(4);
         history.replace_with_summary(&[0, 1, 4, 5], None).unwrap();
-        assert_eq!(texts(&history), ["prompt 1", "answer", "prompt 3", "answer"]);
+        assert_eq!(message_texts(&history), ["prompt 1", "answer", "prompt 3", "answer"]);
         assert_eq!(history.entries().len(), 8);
         assert_eq!((history.turn_count(), history.sent_turn_numbers()), (4, vec![1, 3]));
         history.replace_with_summary(&[0, 1], None).unwrap();
@@ -224,7 +228,7 @@ mod tests {
 
     #[test]
     fn replacement_that_would_split_a_turn_changes_nothing() {
-        let mut history = history(3);
+        let mut history = history_with_turns(3);
         let before = history.clone();
         for drop in [&[0][..], &[1], &[1, 2, 3]] {
             history.replace_with_summary(drop, None).unwrap_err();
@@ -234,40 +238,40 @@ mod tests {
 
     #[test]
     fn summary_is_sent_before_the_first_kept_prompt_but_not_recorded() {
-        let mut history = history(3);
+        let mut history = history_with_turns(3);
         history.replace_with_summary(&[0, 1], Some(vec![Part::text("summary. ")])).unwrap();
-        assert_eq!(texts(&history)[0], "summary. prompt 1");
+        assert_eq!(message_texts(&history)[0], "summary. prompt 1");
         assert_eq!(history.entries()[2].message.text(), "prompt 1");
         history.replace_with_summary(&[0, 1], Some(vec![Part::text("again. ")])).unwrap();
-        assert_eq!(texts(&history), ["again. prompt 2", "answer"]);
+        assert_eq!(message_texts(&history), ["again. prompt 2", "answer"]);
     }
 
     #[test]
     fn only_a_message_of_the_same_kind_is_sent_instead() {
-        let mut history = history(1);
+        let mut history = history_with_turns(1);
         let before = history.clone();
         let model = Message::model(vec![Part::text("x")]);
-        history.send_instead(0, model).unwrap_err();
-        history.send_instead(0, Message { role: Role::User, parts: vec![] }).unwrap_err();
-        history.send_instead(9, Message::user("x")).unwrap_err();
+        history.replace_sent_message(0, model).unwrap_err();
+        history.replace_sent_message(0, Message { role: Role::User, parts: vec![] }).unwrap_err();
+        history.replace_sent_message(9, Message::user("x")).unwrap_err();
         assert_eq!(history, before);
-        history.send_instead(0, Message::user("x")).unwrap();
+        history.replace_sent_message(0, Message::user("x")).unwrap();
         assert_eq!(
-            (texts(&history)[0].as_str(), history.last_prompt().unwrap().as_str()),
+            (message_texts(&history)[0].as_str(), history.last_prompt().unwrap().as_str()),
             ("x", "prompt 0")
         );
     }
 
     #[test]
     fn the_oldest_collected_messages_beyond_the_bound_are_forgotten() {
-        let mut history = history(6);
+        let mut history = history_with_turns(6);
         history.replace_with_summary(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
         let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
         assert!(history.forget_collected(two, None) && !history.forget_collected(two, None));
         // A prompt has as many bytes as an answer, or one less.
         assert_eq!(history.entries().len(), 6);
         assert_eq!((history.turn_count(), history.sent_turn_numbers()), (6, vec![4, 5]));
-        assert_eq!(texts(&history)[0], "prompt 4");
+        assert_eq!(message_texts(&history)[0], "prompt 4");
         history.forget_collected(0, None);
         assert_eq!((history.entries().len(), history.turn_count()), (4, 6));
     }

@@ -87,7 +87,7 @@ impl History {
     ) -> Result<Self, HistoryError> {
         let mut history = Self::new();
         for entry in entries {
-            history.append_shared(entry.into())?;
+            history.append_shared_entry(entry.into())?;
         }
         Ok(history)
     }
@@ -99,7 +99,7 @@ impl History {
         let mut history = Self::new();
         let mut turns = entries.chunk_by(|_, next| !next.message.is_prompt()).peekable();
         while let Some(turn) = turns.next() {
-            let added = turn.iter().try_for_each(|it| history.append_shared(Arc::clone(it)));
+            let added = turn.iter().try_for_each(|it| history.append_shared_entry(Arc::clone(it)));
             // Only the last turn may be open.
             let is_open = history.expected_message() != ExpectedMessage::Prompt;
             match added.is_err() || (is_open && turns.peek().is_some()) {
@@ -114,7 +114,7 @@ impl History {
 
     /// Counts turns whose prompts were removed from the record.
     #[must_use]
-    pub fn after_turns(self, turns_forgotten: u64) -> Self {
+    pub fn with_forgotten_turns(self, turns_forgotten: u64) -> Self {
         Self { turns_forgotten, ..self }
     }
 
@@ -165,7 +165,7 @@ impl History {
 
     /// Appends a user's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
-        self.append(HistoryEntry {
+        self.append_entry(HistoryEntry {
             message: Message { role: Role::User, parts },
             ..HistoryEntry::default()
         })
@@ -177,7 +177,7 @@ impl History {
         parts: Vec<Part>,
         mark: Option<MessageMark>,
     ) -> Result<(), HistoryError> {
-        self.append(HistoryEntry {
+        self.append_entry(HistoryEntry {
             message: Message::model(parts),
             mark,
             ..HistoryEntry::default()
@@ -185,14 +185,14 @@ impl History {
     }
 
     /// Appends a model's answer.
-    pub fn append_answer_of(
+    pub fn append_model_answer(
         &mut self,
         model: &ModelId,
         parts: Vec<Part>,
         mark: Option<MessageMark>,
     ) -> Result<(), HistoryError> {
         let (message, made_by) = (Message::model(parts), Some(model.clone()));
-        self.append(HistoryEntry { message, mark, made_by, ..HistoryEntry::default() })
+        self.append_entry(HistoryEntry { message, mark, made_by, ..HistoryEntry::default() })
     }
 
     /// Appends the results of the last answer's calls, in call order. Text and data about events
@@ -204,7 +204,7 @@ impl History {
     ) -> Result<(), HistoryError> {
         let mut message = Message::tool(results);
         message.parts.extend(news);
-        self.append(HistoryEntry { message, ..HistoryEntry::default() })
+        self.append_entry(HistoryEntry { message, ..HistoryEntry::default() })
     }
 
     /// Adds text and data about recent events to the message that is sent next.
@@ -236,7 +236,7 @@ impl History {
     }
 
     /// Returns true if the last message is an answer that broke off.
-    pub(crate) fn ends_cut_short(&self) -> bool {
+    pub(crate) fn ends_with_partial_answer(&self) -> bool {
         self.entries.last().is_some_and(|last| last.mark == Some(MessageMark::Partial))
     }
 
@@ -246,7 +246,7 @@ impl History {
 
     /// Stops sending the last answer, so that its prompt or results can be sent again. Changes
     /// nothing if the last message is not an answer.
-    pub(crate) fn take_back_answer(&mut self) -> Result<(), HistoryError> {
+    pub(crate) fn stop_sending_answer(&mut self) -> Result<(), HistoryError> {
         let sent: Vec<&Message> = self.messages().collect();
         let is_answer = sent.last().is_some_and(|last| last.role == Role::Model);
         let last = sent.len().saturating_sub(1);
@@ -271,7 +271,7 @@ impl History {
     }
 
     /// Lists the host's data for the model in the last message, if that was never sent.
-    pub(crate) fn unsent_values(&self) -> impl Iterator<Item = &Part> {
+    pub(crate) fn unsent_host_data(&self) -> impl Iterator<Item = &Part> {
         let unsent = self.entries.last().filter(|last| last.mark == Some(MessageMark::Unsent));
         let parts = unsent.into_iter().flat_map(|entry| &entry.message.parts);
         parts.filter(|part| matches!(part, Part::Data(_)))
@@ -283,11 +283,11 @@ impl History {
         prompt.map(|entry| entry.message.text())
     }
 
-    fn append(&mut self, entry: HistoryEntry) -> Result<(), HistoryError> {
-        self.append_shared(Arc::new(entry))
+    fn append_entry(&mut self, entry: HistoryEntry) -> Result<(), HistoryError> {
+        self.append_shared_entry(Arc::new(entry))
     }
 
-    fn append_shared(&mut self, entry: Arc<HistoryEntry>) -> Result<(), HistoryError> {
+    fn append_shared_entry(&mut self, entry: Arc<HistoryEntry>) -> Result<(), HistoryError> {
         check::check_entry(self, &entry)?;
         self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
         self.entries.push(entry);

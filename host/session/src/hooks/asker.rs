@@ -31,11 +31,11 @@ pub(crate) struct HookAsker {
     pub(crate) facts: SharedFacts,
     /// The user's limit on deadlines that plugins ask for.
     deadline_ms_max: u64,
-    state: Mutex<State>,
+    state: Mutex<HookAskerState>,
 }
 
 #[derive(Default)]
-struct State {
+struct HookAskerState {
     opened: HashSet<PluginName>,
     failures: HashMap<(PluginName, Hook), HookFailures>,
     /// Whether the plugins know that the session has started.
@@ -89,7 +89,7 @@ impl HookAsker {
     /// # Errors
     /// If the answer is missing or unusable, or the call is `cancelled`, which does not count as a
     /// failure.
-    pub(crate) async fn ask<Q: Serialize, A: DeserializeOwned, T>(
+    pub(crate) async fn ask_hook<Q: Serialize, A: DeserializeOwned, T>(
         &self,
         plugin: &HookPlugin,
         hook: Hook,
@@ -97,7 +97,7 @@ impl HookAsker {
         cancel: &Cancel,
         take: impl FnOnce(A) -> Result<T>,
     ) -> Result<T> {
-        let answer = self.answer_of_plugin(plugin, hook, request, cancel).await;
+        let answer = self.request_answer(plugin, hook, request, cancel).await;
         let taken =
             answer.and_then(|answer| {
                 let read = serde_json::from_value(answer);
@@ -113,7 +113,7 @@ impl HookAsker {
         taken
     }
 
-    async fn answer_of_plugin<Q: Serialize>(
+    async fn request_answer<Q: Serialize>(
         &self,
         plugin: &HookPlugin,
         hook: Hook,
@@ -124,13 +124,16 @@ impl HookAsker {
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let is_open = self.state.lock().opened.contains(&plugin.name);
         if !is_open {
-            let open = |stop, hold| self.port.open(&plugin.name, self.scope(stop, hold));
-            self.deadline(HOOK_OPEN_MS_MAX, cancel).wait(open).await?;
+            let open =
+                |stop, hold| self.port.open_plugin(&plugin.name, self.hook_scope(stop, hold));
+            self.answer_deadline(HOOK_OPEN_MS_MAX, cancel).wait_for_answer(open).await?;
             self.state.lock().opened.insert(plugin.name.clone());
         }
-        let ask = |stop, hold| self.port.ask(&plugin.name, hook, request, self.scope(stop, hold));
+        let ask = |stop, hold| {
+            self.port.ask_hook(&plugin.name, hook, request, self.hook_scope(stop, hold))
+        };
         let ms = hook.deadline_ms(plugin.deadline_ms, self.deadline_ms_max);
-        self.deadline(ms, cancel).wait(ask).await
+        self.answer_deadline(ms, cancel).wait_for_answer(ask).await
     }
 
     /// Notes that the session has started. Returns true the first time.
@@ -144,27 +147,27 @@ impl HookAsker {
     }
 
     /// Keeps the texts of a start for the next prompt, because this one was refused.
-    pub(super) fn keep_unsent(&self, texts: Vec<(HookPlugin, String)>) {
+    pub(super) fn keep_unsent_texts(&self, texts: Vec<(HookPlugin, String)>) {
         self.state.lock().unsent = texts;
     }
 
     /// Takes the texts of a start whose prompt was refused.
-    pub(super) fn take_unsent(&self) -> Vec<(HookPlugin, String)> {
+    pub(super) fn take_unsent_texts(&self) -> Vec<(HookPlugin, String)> {
         std::mem::take(&mut self.state.lock().unsent)
     }
 
     /// Becomes ready after the longest time that a question may take, paused or not.
-    pub(super) async fn longest_wait(&self, hook: Hook) {
+    pub(super) async fn wait_maximum_time(&self, hook: Hook) {
         let ms = hook.deadline_ms(Some(u64::MAX), self.deadline_ms_max);
         sleep_while_running(Arc::clone(&self.clock), ms).await;
     }
 
-    fn deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {
+    fn answer_deadline<'a>(&self, ms: u64, cancel: &'a Cancel) -> AnswerDeadline<'a> {
         let late = format!("it did not answer within {ms} ms");
         AnswerDeadline { clock: Arc::clone(&self.clock), cancel, ms, late }
     }
 
-    fn scope(&self, cancel: Cancel, hold: DeadlineHold) -> HookScope {
+    fn hook_scope(&self, cancel: Cancel, hold: DeadlineHold) -> HookScope {
         HookScope {
             session: self.session.clone(),
             cancel,
@@ -186,10 +189,10 @@ impl HookAsker {
         let (name, operation, why) = (&plugin.name, hook.name(), &error.message);
         let is_guard = hook == Hook::BeforeTool;
         let then = if is_guard { "denies the call, because it failed" } else { "is skipped" };
-        self.emitter.notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
+        self.emitter.emit_notice(format!("plugin `{name}` {then}: `{operation}`: {why}"));
         if count == HOOK_FAILURES_MAX {
             let then = if is_guard { "; every further call is denied" } else { "" };
-            self.emitter.notice(format!(
+            self.emitter.emit_notice(format!(
                 "plugin `{name}` is no longer asked `{operation}` in this session, because it \
                  failed {HOOK_FAILURES_MAX} times in a row{then}; run `jaato plugin disable \
                  {name}` to disable it"

@@ -27,7 +27,7 @@ pub use request::REQUEST_TEXT_TOKENS_MAX;
 pub(crate) use request::RequestHook;
 pub(crate) use result::HookedResult;
 pub use tool::ARGUMENTS_SHOWN_BYTES_MAX;
-pub(crate) use tool::{GuardedCallFacts, note_change};
+pub(crate) use tool::{GuardedCallFacts, note_argument_change};
 
 use crate::{Cancel, DeadlineHold, EventEmitter, SharedFacts};
 
@@ -39,10 +39,10 @@ pub trait Hooks: Send + Sync {
 
     /// Makes sure that a plugin runs, so that starting it does not count against its deadline.
     /// Called once a session.
-    fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<()>>;
+    fn open_plugin(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<()>>;
 
     /// Asks a plugin. The session drops the future at its deadline and on a cancel.
-    fn ask(
+    fn ask_hook(
         &self,
         plugin: &PluginName,
         hook: Hook,
@@ -68,7 +68,7 @@ const REFUSAL_BYTES_MAX: usize = 1_000;
 impl HookPlugin {
     /// Returns the error of a plugin that `did` something, for example `refused the prompt`.
     /// Returns `None` if it gives no reason, which means that it did not.
-    fn refusal(&self, did: &str, reason: &str) -> Option<Error> {
+    fn refusal_error(&self, did: &str, reason: &str) -> Option<Error> {
         let reason = reason.trim();
         let shown = &reason[..reason.floor_char_boundary(REFUSAL_BYTES_MAX)];
         let text = format!("plugin `{}` {did}: {shown}", self.name);
@@ -100,27 +100,31 @@ impl Hooks for NoHooks {
         Vec::new()
     }
 
-    fn open(&self, plugin: &PluginName, _scope: HookScope) -> BoxFuture<'static, Result<()>> {
-        Box::pin(std::future::ready(Err(no_hooks(plugin))))
+    fn open_plugin(
+        &self,
+        plugin: &PluginName,
+        _scope: HookScope,
+    ) -> BoxFuture<'static, Result<()>> {
+        Box::pin(std::future::ready(Err(no_hooks_error(plugin))))
     }
 
-    fn ask(
+    fn ask_hook(
         &self,
         plugin: &PluginName,
         _hook: Hook,
         _request: Value,
         _scope: HookScope,
     ) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(std::future::ready(Err(no_hooks(plugin))))
+        Box::pin(std::future::ready(Err(no_hooks_error(plugin))))
     }
 }
 
-fn no_hooks(plugin: &PluginName) -> Error {
+fn no_hooks_error(plugin: &PluginName) -> Error {
     Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` has no hooks here"))
 }
 
 /// Truncates a text to this many estimated tokens. Returns true if that shortened it.
-fn cut_to_tokens(text: &mut String, tokens_max: u64) -> bool {
+fn truncate_to_tokens(text: &mut String, tokens_max: u64) -> bool {
     let bytes_max = usize::try_from(tokens_max.saturating_mul(4)).unwrap_or(usize::MAX);
     if text.len() <= bytes_max {
         return false;
@@ -137,7 +141,7 @@ mod tests {
     fn text_is_truncated_to_tokens_at_a_character_boundary() {
         let cut = |text: &str, tokens| {
             let mut text = text.to_owned();
-            let is_cut = cut_to_tokens(&mut text, tokens);
+            let is_cut = truncate_to_tokens(&mut text, tokens);
             (text, is_cut)
         };
         assert_eq!(cut("abcd", 1), ("abcd".to_owned(), false));

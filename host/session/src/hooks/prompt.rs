@@ -9,7 +9,7 @@ use jaato_types::hooks::{BeforePrompt, Hook, PromptAddition};
 use jaato_types::{DataContent, DataPart, Event, Part, Result};
 use serde_json::json;
 
-use super::{HookAsker, HookPlugin, cut_to_tokens};
+use super::{HookAsker, HookPlugin, truncate_to_tokens};
 use crate::{Cancel, estimate_tokens};
 
 /// The maximum number of estimated tokens that one plugin adds to a prompt: a page or two.
@@ -38,7 +38,7 @@ pub struct HookPromptAddition {
 
 impl HookPromptAddition {
     /// Returns the part of the message.
-    pub(crate) fn part(&self) -> Part {
+    pub(crate) fn to_part(&self) -> Part {
         let mut value = json!({ ADDED_BY: self.plugin.name, "text": self.text });
         if self.is_cut {
             value["cut"] = true.into();
@@ -66,7 +66,7 @@ impl HookAsker {
     ///
     /// # Errors
     /// If a plugin refuses the prompt.
-    pub(crate) async fn before_turn(
+    pub(crate) async fn ask_before_turn(
         &self,
         prompt: &str,
         is_continued: bool,
@@ -75,31 +75,31 @@ impl HookAsker {
         if prompt.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let mut texts = self.session_start(is_continued, cancel).await;
-        match self.before_prompt(prompt, cancel).await {
+        let mut texts = self.ask_session_start(is_continued, cancel).await;
+        match self.ask_before_prompt(prompt, cancel).await {
             Ok(more) => texts.extend(more),
             Err(refused) => {
-                self.keep_unsent(texts);
+                self.keep_unsent_texts(texts);
                 return Err(refused);
             }
         }
-        Ok(self.in_bounds(texts))
+        Ok(self.limit_additions(texts))
     }
 
     /// Asks what plugins add to a prompt.
     ///
     /// # Errors
     /// If a plugin refuses the prompt.
-    pub(crate) async fn additions_to(
+    pub(crate) async fn prompt_additions(
         &self,
         prompt: &str,
         cancel: &Cancel,
     ) -> Result<Vec<HookPromptAddition>> {
-        Ok(self.in_bounds(self.before_prompt(prompt, cancel).await?))
+        Ok(self.limit_additions(self.ask_before_prompt(prompt, cancel).await?))
     }
 
     /// Asks all plugins at the same time, because the user waits.
-    async fn before_prompt(
+    async fn ask_before_prompt(
         &self,
         prompt: &str,
         cancel: &Cancel,
@@ -108,16 +108,16 @@ impl HookAsker {
         if plugins.is_empty() || prompt.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let request = BeforePrompt::new(prompt, self.facts.read());
+        let request = BeforePrompt::new(prompt, self.facts.snapshot());
         let answers = plugins.iter().map(|plugin| {
             let take = |answer: PromptAddition| Ok(answer);
-            self.ask(plugin, Hook::BeforePrompt, &request, cancel, take)
+            self.ask_hook(plugin, Hook::BeforePrompt, &request, cancel, take)
         });
         let answers = join_all(answers).await;
         let mut texts = Vec::new();
         for (plugin, answer) in plugins.into_iter().zip(answers) {
             let Ok(PromptAddition { text, refusal }) = answer else { continue };
-            if let Some(refusal) = plugin.refusal("refused the prompt", &refusal) {
+            if let Some(refusal) = plugin.refusal_error("refused the prompt", &refusal) {
                 return Err(refusal);
             }
             texts.push((plugin, text));
@@ -125,8 +125,8 @@ impl HookAsker {
         Ok(texts)
     }
 
-    fn in_bounds(&self, texts: Vec<(HookPlugin, String)>) -> Vec<HookPromptAddition> {
-        let limit = self.facts.read().context_limit;
+    fn limit_additions(&self, texts: Vec<(HookPlugin, String)>) -> Vec<HookPromptAddition> {
+        let limit = self.facts.snapshot().context_limit;
         let share = if limit == 0 { u64::MAX } else { limit / WINDOW_SHARE };
         let mut left = ADDITIONS_TOKENS_MAX.min(share);
         let mut additions = Vec::new();
@@ -134,7 +134,7 @@ impl HookAsker {
             if text.trim().is_empty() {
                 continue;
             }
-            let is_cut = cut_to_tokens(&mut text, left.min(ADDITION_TOKENS_MAX));
+            let is_cut = truncate_to_tokens(&mut text, left.min(ADDITION_TOKENS_MAX));
             let tokens = estimate_tokens(&text);
             left = left.saturating_sub(tokens);
             additions.push(HookPromptAddition { plugin, text, tokens, is_cut });

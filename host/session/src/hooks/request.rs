@@ -6,7 +6,7 @@ use jaato_types::{Error, Message, Part, RequestOptions, Result};
 use serde_json::{Map, Value, json};
 
 use super::asker::misbehaviour_error;
-use super::{HookAsker, HookPlugin, cut_to_tokens};
+use super::{HookAsker, HookPlugin, truncate_to_tokens};
 use crate::{Cancel, ModelCapabilities, estimate_tokens};
 
 /// The maximum number of estimated tokens that one plugin adds after the newest message of a
@@ -49,7 +49,7 @@ pub(crate) struct RequestHookChange {
 
 impl HookAsker {
     /// Asks one plugin. Returns `None` if it fails.
-    pub(crate) async fn before_request(
+    pub(crate) async fn ask_request_hook(
         &self,
         plugin: &HookPlugin,
         asked: RequestHook<'_>,
@@ -59,24 +59,24 @@ impl HookAsker {
         let may_change = changeable_options(takes);
         let request = BeforeRequest::new(visible_options(options), may_change.clone(), newest);
         let take = |answer: Value| parse_change(answer, options, &may_change);
-        self.ask(plugin, Hook::BeforeRequest, &request, cancel, take).await.ok()
+        self.ask_hook(plugin, Hook::BeforeRequest, &request, cancel, take).await.ok()
     }
 }
 
 impl RequestHookChange {
     /// Returns the error that ends the turn, if the plugin wants that.
-    pub(crate) fn refusal(&self, plugin: &HookPlugin) -> Option<Error> {
-        plugin.refusal("ended the turn", &self.refusal)
+    pub(crate) fn refusal_error(&self, plugin: &HookPlugin) -> Option<Error> {
+        plugin.refusal_error("ended the turn", &self.refusal)
     }
 
     /// Returns the part that follows the newest message, and its tokens. Returns `None` if the
     /// plugin adds no text.
-    pub(crate) fn part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
+    pub(crate) fn appended_part(&self, plugin: &HookPlugin) -> Option<(Part, u64)> {
         if self.text.trim().is_empty() {
             return None;
         }
         let mut text = self.text.clone();
-        let is_cut = cut_to_tokens(&mut text, REQUEST_TEXT_TOKENS_MAX);
+        let is_cut = truncate_to_tokens(&mut text, REQUEST_TEXT_TOKENS_MAX);
         let tokens = estimate_tokens(&text);
         let mut value = json!({ "added_by_plugin": plugin.name, "text": text });
         if is_cut {
@@ -96,7 +96,7 @@ fn visible_options(options: &RequestOptions) -> RequestOptions {
 }
 
 fn changeable_options(takes: &ModelCapabilities) -> Vec<String> {
-    let honoured = CHANGEABLE.into_iter().filter(|option| takes.honours(option));
+    let honoured = CHANGEABLE.into_iter().filter(|option| takes.honours_option(option));
     honoured.map(str::to_owned).collect()
 }
 
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(answer: Value, expected: std::result::Result<(&[&str], Value), &str>) {
+    fn check_change(answer: Value, expected: std::result::Result<(&[&str], Value), &str>) {
         let may_change = ["effort", "max_output_tokens", "temperature"].map(str::to_owned);
         let mut options = RequestOptions::default();
         options.temperature = Some(1.0);
@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn options_are_set_taken_away_and_left_as_they_are() {
-        check(json!({}), Ok((&[], json!({ "temperature": 1.0 }))));
-        check(
+        check_change(json!({}), Ok((&[], json!({ "temperature": 1.0 }))));
+        check_change(
             json!({ "options": { "temperature": 1.0 } }),
             Ok((&[], json!({ "temperature": 1.0 }))),
         );
-        check(
+        check_change(
             json!({ "options": { "temperature": null, "effort": "low" } }),
             Ok((&["temperature", "effort"], json!({ "effort": "low" }))),
         );
@@ -180,20 +180,20 @@ mod tests {
 
     #[test]
     fn forbidden_change_rejects_the_whole_hook_answer() {
-        check(
+        check_change(
             json!({ "messages": [] }),
             Err("its answer has `messages`, but may have only `options`, `text` and `refusal`"),
         );
         let known = "it can change: effort, max_output_tokens, temperature";
         for name in ["extra_headers", "session_key", "stop", "moonlight"] {
             let text = format!("a hook cannot change the option `{name}`; {known}");
-            check(json!({ "options": { name: {} } }), Err(&text));
+            check_change(json!({ "options": { name: {} } }), Err(&text));
         }
-        check(
+        check_change(
             json!({ "options": { "effort": "huge" } }),
             Err("the option `effort` is not \"huge\""),
         );
         let wrong = "an option is invalid: invalid type: string \"many\", expected u32";
-        check(json!({ "options": { "max_output_tokens": "many" } }), Err(wrong));
+        check_change(json!({ "options": { "max_output_tokens": "many" } }), Err(wrong));
     }
 }

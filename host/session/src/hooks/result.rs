@@ -18,7 +18,7 @@ impl HookAsker {
     /// plugin that the tool comes from, empty for the host's own tools. Not even a cancel stops
     /// this, because content that a plugin removes from a result must not be seen after a cancel
     /// either.
-    pub(crate) async fn after_tool(
+    pub(crate) async fn ask_after_tool(
         &self,
         call: &ToolCall,
         owner: &PluginName,
@@ -39,7 +39,7 @@ impl HookAsker {
                 is_error,
             );
             let take = |answer: ResultChange| Ok(answer);
-            let answer = self.ask(&plugin, Hook::AfterTool, &request, &never, take).await;
+            let answer = self.ask_hook(&plugin, Hook::AfterTool, &request, &never, take).await;
             let Ok(answer) = answer else { continue };
             let mut content = answer.replace.unwrap_or_else(|| changed.content.clone());
             content.extend(answer.add);

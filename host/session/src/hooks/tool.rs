@@ -24,7 +24,7 @@ const CHANGED_BY: &str = "arguments_changed_by";
 const THAT_RAN: &str = "arguments_that_ran";
 
 /// Notes in a result which arguments ran, because the history has the call as the model made it.
-pub(crate) fn note_change(changed: &ChangedCall, content: &mut Map<String, Value>) {
+pub(crate) fn note_argument_change(changed: &ChangedCall, content: &mut Map<String, Value>) {
     let names = changed.by.iter().map(|name| name.as_str().into()).collect();
     content.insert(CHANGED_BY.to_owned(), Value::Array(names));
     let arguments = &changed.call.arguments;
@@ -56,7 +56,7 @@ enum GuardVerdict {
 
 impl HookAsker {
     /// Asks the guards one after the other. The first denial ends it.
-    pub(crate) async fn before_tool(
+    pub(crate) async fn ask_before_tool(
         &self,
         call: &ToolCall,
         about: GuardedCallFacts<'_>,
@@ -77,12 +77,12 @@ impl HookAsker {
                 .with_call(call.id.clone(), owner.clone(), annotations)
                 .called_by(called_by, caller.clone());
             let take = |answer| parse_guard_answer(answer, check);
-            let answer = self.ask(&plugin, Hook::BeforeTool, &request, cancel, take).await;
+            let answer = self.ask_hook(&plugin, Hook::BeforeTool, &request, cancel, take).await;
             match answer {
                 Ok(GuardVerdict::GoOn) => {}
                 Ok(GuardVerdict::Rewrite(changed, ask)) => {
                     if changed != *arguments {
-                        self.rewrite(call, &plugin, changed, &mut guarded);
+                        self.rewrite_arguments(call, &plugin, changed, &mut guarded);
                     }
                     if !ask.is_empty() {
                         guarded.asks.get_or_insert((plugin.name, ask));
@@ -106,7 +106,7 @@ impl HookAsker {
         guarded
     }
 
-    fn rewrite(
+    fn rewrite_arguments(
         &self,
         call: &ToolCall,
         plugin: &HookPlugin,

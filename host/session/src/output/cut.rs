@@ -63,7 +63,7 @@ impl LongText {
     pub(super) fn new(key: &str, text: String, file: Option<&str>) -> Self {
         let json_bytes = escaped_len(&text);
         if let Some((path, (head, left_out, tail))) =
-            file.and_then(|path| Some((path, parts_of_cut(&text, path)?)))
+            file.and_then(|path| Some((path, parse_truncated_text(&text, path)?)))
         {
             let bytes = left_out.saturating_add((head.len() + tail.len()) as u64);
             let (head, tail, whole) = (
@@ -96,7 +96,7 @@ impl LongText {
 }
 
 /// Parses a text that was truncated before: its head, how many bytes were left out, its tail.
-fn parts_of_cut<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)> {
+fn parse_truncated_text<'a>(text: &'a str, path: &str) -> Option<(&'a str, u64, &'a str)> {
     let end =
         format!(" bytes left out; {} …]\n", FullOutputLocation::In(path.to_owned()).describe());
     let (before, tail) = text.split_once(&end)?;
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!((again.bytes, &again.whole), (text.len() as u64, &long.whole));
         let second = again.truncated_text(1_000);
         assert!(escaped_len(&second) <= 1_000);
-        let (head, left_out, tail) = parts_of_cut(&second, "/f").unwrap();
+        let (head, left_out, tail) = parse_truncated_text(&second, "/f").unwrap();
         assert!(text.starts_with(head) && text.ends_with(tail));
         assert_eq!(head.len() + tail.len() + left_out as usize, text.len());
     }

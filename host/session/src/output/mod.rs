@@ -45,7 +45,7 @@ pub trait OutputStore: Send + Sync {
 
     /// Returns true if the session made a file at this path. The session itself remembers the paths
     /// of new files, so a store need not.
-    fn has_made(&self, _path: &str) -> bool {
+    fn has_file(&self, _path: &str) -> bool {
         false
     }
 }
@@ -56,7 +56,7 @@ pub trait OutputWriter: Send {
     fn path(&self) -> String;
 
     /// Returns the number of bytes in it.
-    fn bytes(&self) -> u64;
+    fn byte_count(&self) -> u64;
 
     /// Appends a whole piece.
     ///
@@ -114,14 +114,14 @@ pub(crate) async fn output_content(output: Output, fitting: ResultLimit<'_>) -> 
             Ok(path) => json!({ "length": bytes.len(), "file": path }),
             Err(error) => json!({ "length": bytes.len(), "not_kept": error.message }),
         };
-        note_bytes(&mut content, note);
+        add_bytes_note(&mut content, note);
     }
     fit_to_limit(content, fitting).await
 }
 
 /// Adds a note about the raw bytes next to an output: under `bytes`, or, if the tool uses that key
 /// itself, under the first free key of `raw_bytes`, `raw_bytes_2` …
-pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
+pub fn add_bytes_note(content: &mut Map<String, Value>, note: Value) {
     let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
     let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);
     let Some(free) = keys.find(|key| !content.contains_key(key)) else {
@@ -141,32 +141,32 @@ pub(crate) async fn fit_to_limit(
     }
     // A tool may name any file. Its text is kept only in a file of this store.
     let file = content.get(OUTPUT_FILE).and_then(Value::as_str);
-    let file = file.filter(|path| fitting.store.has_made(path)).map(str::to_owned);
+    let file = file.filter(|path| fitting.store.has_file(path)).map(str::to_owned);
     let mut texts = Vec::new();
     for (key, value) in &mut content {
         match value {
-            Value::String(text) if is_long(key, text) => {
+            Value::String(text) if is_long_text(key, text) => {
                 texts.push(LongText::new(key, std::mem::take(text), file.as_deref()));
             }
             _ => {}
         }
     }
     if !texts.is_empty() && content_json(&content).len() <= fitting.bytes_max / 2 {
-        let shown = cut_texts(content, texts, fitting).await;
+        let shown = truncate_texts(content, texts, fitting).await;
         if content_json(&shown).len() <= fitting.bytes_max {
             return shown;
         }
     }
     let whole = LongText::new(JSON_KEY, json, None);
-    cut_texts(Map::new(), vec![whole], fitting).await
+    truncate_texts(Map::new(), vec![whole], fitting).await
 }
 
-fn is_long(key: &str, text: &str) -> bool {
+fn is_long_text(key: &str, text: &str) -> bool {
     key != OUTPUT_FILE && escaped_len(text) > SHORT_BYTES
 }
 
 /// Adds texts to a result. Long texts get the room that short ones do not need.
-async fn cut_texts(
+async fn truncate_texts(
     mut content: Map<String, Value>,
     mut texts: Vec<LongText>,
     fitting: ResultLimit<'_>,
@@ -177,7 +177,7 @@ async fn cut_texts(
     // `fit` later truncates long texts that the tool returned next to streamed ones, to their
     // share.
     let returned = content.iter().filter_map(|(key, value)| Some((key, value.as_str()?)));
-    let returned = returned.filter(|(key, text)| is_long(key, text));
+    let returned = returned.filter(|(key, text)| is_long_text(key, text));
     let returned: Vec<usize> = returned.map(|(_, text)| escaped_len(text)).collect();
     let share = loop {
         let fixed = content_json(&content).len() - returned.iter().sum::<usize>();
@@ -192,7 +192,7 @@ async fn cut_texts(
             write_whole_file(fitting.store, fitting.call, &label, text.head.as_bytes()).await;
         let whole = text.whole.insert(kept.into());
         // The path takes room, too.
-        note_file(&mut content, whole);
+        add_file_note(&mut content, whole);
     };
     for text in texts {
         let shown = text.truncated_text(share);
@@ -202,7 +202,7 @@ async fn cut_texts(
 }
 
 /// Names the file of the first truncated text.
-fn note_file(content: &mut Map<String, Value>, whole: &FullOutputLocation) {
+fn add_file_note(content: &mut Map<String, Value>, whole: &FullOutputLocation) {
     if let (Some(path), false) = (whole.path(), content.contains_key(OUTPUT_FILE)) {
         content.insert(OUTPUT_FILE.to_owned(), path.into());
     }

@@ -44,8 +44,8 @@ impl OutputStore for SessionOutputFiles {
         })
     }
 
-    fn has_made(&self, path: &str) -> bool {
-        self.paths.lock().iter().any(|made| made == path) || self.store.has_made(path)
+    fn has_file(&self, path: &str) -> bool {
+        self.paths.lock().iter().any(|made| made == path) || self.store.has_file(path)
     }
 }
 
@@ -63,10 +63,10 @@ mod tests {
             let file = made.create(&CallId::new(number.to_string()), "output").now_or_never();
             file.unwrap().unwrap();
         };
-        assert!(!made.has_made("/outputs/0-output"));
+        assert!(!made.has_file("/outputs/0-output"));
         (0..PATHS_MAX).for_each(create);
-        assert!(made.has_made("/outputs/0-output"));
+        assert!(made.has_file("/outputs/0-output"));
         create(PATHS_MAX);
-        assert!(!made.has_made("/outputs/0-output") && made.has_made("/outputs/1-output"));
+        assert!(!made.has_file("/outputs/0-output") && made.has_file("/outputs/1-output"));
     }
 }

@@ -12,7 +12,7 @@ use super::cut::{FullOutputLocation, LongText, escaped_len};
 use super::head_and_tail::TextEnds;
 use super::live::LiveOutputLimit;
 use super::plain::PlainTextReader;
-use super::{OutputStore, OutputWriter, ResultLimit, content_json, cut_texts, note_file};
+use super::{OutputStore, OutputWriter, ResultLimit, add_file_note, content_json, truncate_texts};
 
 /// The key of a text that is streamed without a key.
 const DEFAULT_KEY: &str = "output";
@@ -39,10 +39,10 @@ struct StreamedOutputInner {
     store: Arc<dyn OutputStore>,
     show: ShowText,
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<StreamedOutputState>,
 }
 
-struct State {
+struct StreamedOutputState {
     streams: Vec<StreamedOutputPart>,
     live: LiveOutputLimit,
     bytes: u64,
@@ -74,7 +74,7 @@ impl StreamedOutput {
         show: ShowText,
         bytes_max: usize,
     ) -> Self {
-        let state = State {
+        let state = StreamedOutputState {
             streams: Vec::new(),
             live: LiveOutputLimit::new(),
             bytes: 0,
@@ -98,9 +98,9 @@ impl StreamedOutput {
     pub async fn push(&self, write: &OutputWrite, bytes: &[u8]) -> Result<u64> {
         let mut state = self.0.state.lock().await;
         let key = if write.key.is_empty() { DEFAULT_KEY } else { &write.key };
-        let stream = state.stream(key, self.0.bytes_max)?;
+        let stream = state.stream_part(key, self.0.bytes_max)?;
         stream.bytes += bytes.len() as u64;
-        let text = stream.plain.text(bytes);
+        let text = stream.plain.decode_text(bytes);
         stream.ends.push(&text);
         if write.live
             && let Some(shown) = state.live.next_shown_text(&text, Instant::now())
@@ -116,7 +116,7 @@ impl StreamedOutput {
         };
         state.waiting.extend_from_slice(bytes);
         if state.waiting.len() > enough {
-            self.0.write(&mut state).await;
+            self.0.write_pending(&mut state).await;
         }
         Ok(state.bytes)
     }
@@ -139,16 +139,16 @@ impl StreamedOutput {
         if !shown.is_empty() {
             (self.0.show)(shown);
         }
-        self.0.place_texts(content, texts, &mut state).await
+        self.0.insert_texts(content, texts, &mut state).await
     }
 }
 
 impl StreamedOutputInner {
-    async fn place_texts(
+    async fn insert_texts(
         &self,
         mut content: Map<String, Value>,
         mut texts: Vec<LongText>,
-        state: &mut State,
+        state: &mut StreamedOutputState,
     ) -> Map<String, Value> {
         if texts.is_empty() {
             return content;
@@ -160,7 +160,7 @@ impl StreamedOutputInner {
             .iter()
             .fold(content_json(&content).len(), |sum, text| sum.saturating_add(text.json_bytes));
         if all > self.bytes_max {
-            self.write(state).await;
+            self.write_pending(state).await;
             let whole = match &mut state.file {
                 StreamFile::Open(file) => FullOutputLocation::In(file.finish().await),
                 StreamFile::Failed(whole) => whole.clone(),
@@ -168,17 +168,17 @@ impl StreamedOutputInner {
             };
             // Text that the tool streams after this is not part of the result.
             state.file = StreamFile::Failed(whole.clone());
-            note_file(&mut content, &whole);
+            add_file_note(&mut content, &whole);
             texts.iter_mut().for_each(|text| text.whole = Some(whole.clone()));
         }
         let fitting =
             ResultLimit { call: &self.call, bytes_max: self.bytes_max, store: &*self.store };
-        cut_texts(content, texts, fitting).await
+        truncate_texts(content, texts, fitting).await
     }
 
     /// Writes the waiting bytes. The call continues without a file, because it may do more than
     /// print.
-    async fn write(&self, state: &mut State) {
+    async fn write_pending(&self, state: &mut StreamedOutputState) {
         let bytes = std::mem::take(&mut state.waiting);
         // The tool may drop this future while it waits. Then bytes are missing from the file, so
         // the file counts as failed until the write is done.
@@ -210,14 +210,14 @@ impl StreamedOutputInner {
 
 /// Describes how much of the output is in a file that lacks the rest for this reason.
 fn incomplete_output_location(file: &dyn OutputWriter, why: String) -> FullOutputLocation {
-    match file.bytes() {
+    match file.byte_count() {
         0 => FullOutputLocation::Nowhere(why),
         bytes => FullOutputLocation::Begun { path: file.path(), bytes, why },
     }
 }
 
-impl State {
-    fn stream(&mut self, key: &str, bytes_max: usize) -> Result<&mut StreamedOutputPart> {
+impl StreamedOutputState {
+    fn stream_part(&mut self, key: &str, bytes_max: usize) -> Result<&mut StreamedOutputPart> {
         if key.len() > KEY_BYTES_MAX {
             let bytes = key.len();
             let text = format!(
@@ -273,7 +273,7 @@ mod tests {
             "/slow".to_owned()
         }
 
-        fn bytes(&self) -> u64 {
+        fn byte_count(&self) -> u64 {
             self.0
         }
 

@@ -19,7 +19,7 @@ pub(crate) struct MediaTypeState {
 
 impl Session {
     /// Waits briefly, and once, for the provider's facts about the model.
-    pub(crate) async fn wait_for_sight(&mut self, cancel: &Cancel) {
+    pub(crate) async fn wait_for_accepted_media(&mut self, cancel: &Cancel) {
         if self.sight.taken || std::mem::replace(&mut self.sight.waited, true) {
             return;
         }
@@ -27,7 +27,7 @@ impl Session {
     }
 
     /// Uses the provider's answer, unless the model was already shown something.
-    pub(crate) fn take_sight(&mut self, accepts: Option<&Vec<String>>) {
+    pub(crate) fn take_accepted_media(&mut self, accepts: Option<&Vec<String>>) {
         if std::mem::replace(&mut self.sight.taken, true) {
             return;
         }

@@ -66,21 +66,21 @@ impl Drop for AnnouncedForm<'_> {
 
 impl SessionForms {
     /// Asks the user.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_form(
         &self,
         plugin: &PluginName,
         form: &Form,
         shared: &SessionShared,
     ) -> Result<FormAnswer> {
         check_form(form)?;
-        if let Some(reason) = shared.ports.asker.unavailable() {
-            return Ok(FormAnswer::nobody(reason));
+        if let Some(reason) = shared.ports.asker.unavailable_reason() {
+            return Ok(FormAnswer::without_user(reason));
         }
         let Some(_counted) = CountedForm::try_count(&self.waiting) else {
             let text = format!("{FORMS_WAITING_MAX} forms are already waiting for the user");
             return Err(Error::new(ErrorKind::LimitReached, text).temporary());
         };
-        let asking = self.ask_alone(plugin, form, shared);
+        let asking = self.ask_exclusively(plugin, form, shared);
         tokio::select! {
             biased;
             () = self.over.cancelled() => Err(Error::cancelled()),
@@ -89,14 +89,14 @@ impl SessionForms {
     }
 
     /// Withdraws all forms, including new ones, and waits until that was announced.
-    pub(crate) async fn end(&self) {
+    pub(crate) async fn withdraw_forms(&self) {
         self.over.cancel();
         // This cannot fail, because the sender is `self.waiting`.
         let _ = self.waiting.subscribe().wait_for(|count| *count == 0).await;
     }
 
     /// Asks once no other form is shown.
-    async fn ask_alone(
+    async fn ask_exclusively(
         &self,
         plugin: &PluginName,
         form: &Form,
@@ -117,13 +117,13 @@ impl SessionForms {
         let question =
             FormQuestion { session, agent: agent.as_deref(), plugin, id: &form_id, form };
         for _ in 0..ANSWERS_MAX {
-            let answer = shared.ports.asker.form(question).await;
+            let answer = shared.ports.asker.ask_form(question).await;
             if check_answer(form, &answer).is_ok() {
                 announced.outcome = answer.outcome;
                 return answer;
             }
         }
         announced.outcome = FormOutcome::Nobody;
-        FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
+        FormAnswer::without_user(format!("{ANSWERS_MAX} answers did not fit the form"))
     }
 }

@@ -31,7 +31,7 @@ use crate::pace::RequestPace;
 use crate::session::Agent;
 use crate::tasks::{AgentTask, AgentTurn, BackgroundTasks, RunningTask};
 use crate::{
-    AnsweringModel, CALL_DEPTH_MAX, CallOrigin, Cancel, Caps, DeadlineHold, Gate, HistoryEntry,
+    AnsweringModel, CALL_DEPTH_MAX, CallGate, CallOrigin, Cancel, Caps, DeadlineHold, HistoryEntry,
     Inbox, Limits, SavedState, SessionPorts, SharedBudget, SharedFacts, SharedObjects, SharedRules,
     SharedUsage, Toolbox, UserAsker,
 };
@@ -97,7 +97,7 @@ pub struct PublishedRecord {
 }
 
 /// The state that a session shares with sessions that it opens.
-pub struct LentSessionState {
+pub struct SharedSessionState {
     /// The model that answers in it.
     pub model: ModelId,
     /// The front end that asks the user.
@@ -117,7 +117,7 @@ pub struct LentSessionState {
     /// The objects that tools have shown to its model.
     pub objects: SharedObjects,
     /// Its permission check, for sessions in the same environment.
-    pub gate: Arc<dyn Gate>,
+    pub gate: Arc<dyn CallGate>,
     /// Its tools.
     pub tools: Arc<Toolbox>,
     /// Pauses the deadline of the call that opens one.
@@ -154,24 +154,25 @@ impl SessionHandle {
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         let _running = shared.count_plugin_call()?;
-        let call = ToolCall::new(shared.ports.ids.call(), name.clone(), arguments);
+        let call = ToolCall::new(shared.ports.ids.create_call_id(), name.clone(), arguments);
         shared.await_tool(&call, cancel).await;
-        let mut runner = shared.runner(CallInitiator::Plugin, cancel);
+        let mut runner = shared.call_runner(CallInitiator::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_whole(&call).await
     }
 
-    /// Runs a call that the user typed, as [`Session::call`](crate::Session::call).
+    /// Runs a call that the user typed, as
+    /// [`Session::run_user_call`](crate::Session::run_user_call).
     ///
     /// # Errors
     /// `unavailable` when the session is over. Also the tool's errors.
-    pub async fn call(
+    pub async fn run_user_call(
         &self,
         name: &ToolName,
         arguments: serde_json::Value,
         cancel: &Cancel,
     ) -> Result<Output> {
-        self.live_session()?.call(name, arguments, CallInitiator::Person, cancel).await
+        self.live_session()?.run_call(name, arguments, CallInitiator::Person, cancel).await
     }
 
     /// Waits until everything so far is written, as
@@ -205,17 +206,17 @@ impl SessionHandle {
         let shared = self.live_session()?;
         let _running = shared.count_plugin_call()?;
         let timeout_ms = (asked.timeout_ms > 0).then(|| asked.timeout_ms.min(TASK_MS_MAX));
-        let call = ToolCall::new(shared.ports.ids.call(), asked.name, asked.arguments);
+        let call = ToolCall::new(shared.ports.ids.create_call_id(), asked.name, asked.arguments);
         shared.await_tool(&call, cancel).await;
-        let mut runner = shared.runner(CallInitiator::Plugin, cancel);
+        let mut runner = shared.call_runner(CallInitiator::Plugin, cancel);
         runner.origin = Some(origin);
         runner.run_detached(&call, origin.plugin.as_str(), timeout_ms).await
     }
 
     /// Tells plugins that the session ends, if it had a prompt. Waits for their answers.
-    pub async fn tell_end(&self) {
+    pub async fn notify_end(&self) {
         if let Ok(shared) = self.live_session() {
-            shared.hooks.session_end().await;
+            shared.hooks.notify_session_end().await;
         }
     }
 
@@ -224,15 +225,15 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn list_tools(&self) -> Result<Vec<ToolFacts>> {
-        Ok(self.live_session()?.tools().facts())
+        Ok(self.live_session()?.current_tools().tool_facts())
     }
 
     /// Lists the tasks of the session, including ended ones.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn tasks(&self) -> Result<Vec<TaskFacts>> {
-        Ok(self.live_session()?.tasks.list())
+    pub fn list_tasks(&self) -> Result<Vec<TaskFacts>> {
+        Ok(self.live_session()?.tasks.list_tasks())
     }
 
     /// Lists the running tasks, for the user.
@@ -240,7 +241,7 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn running_tasks(&self) -> Result<Vec<RunningTask>> {
-        Ok(self.live_session()?.tasks.running())
+        Ok(self.live_session()?.tasks.list_running_tasks())
     }
 
     /// Returns the rules about calls, with the user's answers.
@@ -257,7 +258,7 @@ impl SessionHandle {
     /// `unavailable` when the session is over.
     pub fn change_rules<T>(&self, change: impl FnOnce(&mut Rules) -> T) -> Result<T> {
         let shared = self.live_session()?;
-        let changed = shared.rules.change(change);
+        let changed = shared.rules.change_rules(change);
         shared.save_changed_rules();
         Ok(changed)
     }
@@ -268,7 +269,7 @@ impl SessionHandle {
     /// `unavailable` when the session is over.
     pub fn set_mode(&self, mode: jaato_policy::PolicyMode) -> Result<()> {
         let shared = self.live_session()?;
-        shared.rules.change(|rules| rules.mode = mode);
+        shared.rules.change_rules(|rules| rules.mode = mode);
         shared.save_changed_rules();
         shared.emitter.emit(Event::ModeChanged { mode: mode.name().to_owned() });
         Ok(())
@@ -288,7 +289,7 @@ impl SessionHandle {
                 () = wait => {}
             }
         }
-        shared.tasks.read(asked)
+        shared.tasks.read_task(asked)
     }
 
     /// Ends a task.
@@ -296,18 +297,18 @@ impl SessionHandle {
     /// # Errors
     /// As [`SessionHandle::read_task`].
     pub fn cancel_task(&self, task_id: &str) -> Result<TaskFacts> {
-        self.live_session()?.tasks.board().cancel_one(task_id)
+        self.live_session()?.tasks.board().cancel_task(task_id)
     }
 
     /// Passes a message to the model with the next request. Wakes an idle session.
     ///
     /// # Errors
     /// `limit_reached` if too many messages are already waiting for the model.
-    pub fn notify(&self, plugin: &PluginName, text: String) -> Result<()> {
+    pub fn notify_model(&self, plugin: &PluginName, text: String) -> Result<()> {
         let shared = self.live_session()?;
         let source = plugin.as_str().to_owned();
         let told = Event::Notified { source: source.clone(), text: text.clone() };
-        shared.inbox.notify(&source, text, || shared.emitter.emit(told))
+        shared.inbox.add_notification(&source, text, || shared.emitter.emit(told))
     }
 
     /// Returns true if the session has a model and is not over.
@@ -319,8 +320,8 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn notice(&self, line: String) -> Result<()> {
-        self.live_session()?.emitter.notice(line);
+    pub fn show_notice(&self, line: String) -> Result<()> {
+        self.live_session()?.emitter.emit_notice(line);
         Ok(())
     }
 
@@ -329,7 +330,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn instruct(&self, plugin: &PluginName, text: &str) -> Result<()> {
+    pub fn set_instructions(&self, plugin: &PluginName, text: &str) -> Result<()> {
         let shared = self.live_session()?;
         let mut late = shared.late_instructions.lock();
         match shared.told_instructions.lock().get(plugin).is_some_and(|told| told == text) {
@@ -345,7 +346,7 @@ impl SessionHandle {
     /// # Errors
     /// `limit_reached` at a cap, or if too many requests wait. `unavailable` if the session's model
     /// holds only one conversation. Also the provider's errors.
-    pub async fn complete(
+    pub async fn ask_model(
         &self,
         asker: &AskingPlugin,
         asked: ModelComplete,
@@ -354,14 +355,14 @@ impl SessionHandle {
         cancel: &Cancel,
     ) -> Result<ModelAnswer> {
         let shared = self.live_session()?;
-        shared.beside.complete(&shared, asker, asked, other, take, cancel).await
+        shared.beside.complete_for_plugin(&shared, asker, asked, other, take, cancel).await
     }
 
     /// Asks the user, one form at a time.
     ///
     /// # Errors
     /// `invalid_arguments` for a form that cannot be shown. `limit_reached` if too many wait.
-    pub async fn ask(
+    pub async fn ask_form(
         &self,
         plugin: &PluginName,
         form: &Form,
@@ -370,7 +371,7 @@ impl SessionHandle {
         let shared = self.live_session()?;
         tokio::select! {
             biased;
-            answer = shared.forms.ask(plugin, form, &shared) => answer,
+            answer = shared.forms.ask_form(plugin, form, &shared) => answer,
             () = cancel.cancelled() => Err(Error::cancelled()),
         }
     }
@@ -379,20 +380,20 @@ impl SessionHandle {
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn lend(&self, hold: &DeadlineHold) -> Result<LentSessionState> {
+    pub fn share_state(&self, hold: &DeadlineHold) -> Result<SharedSessionState> {
         let shared = self.live_session()?;
-        Ok(LentSessionState {
+        Ok(SharedSessionState {
             model: shared.model.lock().model.id.clone(),
             asker: Arc::clone(&shared.ports.asker),
             rules: Arc::clone(&shared.rules),
             patience_ms: shared.patience_ms,
             spent: shared.spent.clone(),
             caps: shared.caps.clone(),
-            budget: shared.begin_budget_of_tree(),
+            budget: shared.begin_tree_budget(),
             tells_messages: shared.told_messages.is_some(),
             objects: shared.objects.clone(),
             gate: Arc::clone(&shared.ports.gate),
-            tools: shared.tools(),
+            tools: shared.current_tools(),
             hold: hold.clone(),
         })
     }
@@ -402,14 +403,14 @@ impl SessionHandle {
     /// # Errors
     /// `unavailable` when the session is over.
     pub fn begin_agent_task(&self, turn: AgentTurn, message: &str) -> Result<AgentTask> {
-        Ok(AgentTask::begin(&self.live_session()?, turn, message))
+        Ok(AgentTask::begin_task(&self.live_session()?, turn, message))
     }
 
     /// Returns the record of the conversation as it was before the current step.
     ///
     /// # Errors
     /// `unavailable` when the session is over.
-    pub fn record(&self) -> Result<PublishedRecord> {
+    pub fn published_record(&self) -> Result<PublishedRecord> {
         Ok(self.live_session()?.record.lock().clone())
     }
 
@@ -430,7 +431,7 @@ impl SessionShared {
     }
 
     /// Returns the current tools.
-    pub(crate) fn tools(&self) -> Arc<Toolbox> {
+    pub(crate) fn current_tools(&self) -> Arc<Toolbox> {
         Arc::clone(&self.toolbox.lock())
     }
 
@@ -445,7 +446,7 @@ impl SessionShared {
     }
 
     /// Turns the caps into a budget, so that sessions at the same time do not exceed them together.
-    fn begin_budget_of_tree(&self) -> Option<SharedBudget> {
+    fn begin_tree_budget(&self) -> Option<SharedBudget> {
         if self.caps == Caps::default() {
             return self.budget();
         }
@@ -458,29 +459,29 @@ impl SessionShared {
 
     /// Adds an answer's usage.
     pub(crate) fn add_usage(&self, usage: &Usage) {
-        self.spent.lock().add(usage);
+        self.spent.lock().add_usage(usage);
         if let Some(budget) = self.budget() {
-            budget.add(usage);
+            budget.add_usage(usage);
         }
     }
 
     /// Returns the option that limits the cost, so that each request needs a known price.
     pub(crate) fn cost_option(&self) -> Option<String> {
         let own = self.caps.cost.map(|_| "--max-cost".to_owned());
-        own.or_else(|| Some(self.budget().filter(SharedBudget::limits_cost)?.cost_option()))
+        own.or_else(|| Some(self.budget().filter(SharedBudget::has_cost_limit)?.cost_option()))
     }
 
     /// Runs one call and returns its whole output.
-    pub(crate) async fn call(
+    pub(crate) async fn run_call(
         &self,
         name: &ToolName,
         arguments: serde_json::Value,
         initiative: CallInitiator,
         cancel: &Cancel,
     ) -> Result<Output> {
-        let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
+        let call = ToolCall::new(self.ports.ids.create_call_id(), name.clone(), arguments);
         self.await_tool(&call, cancel).await;
-        self.runner(initiative, cancel).run_whole(&call).await
+        self.call_runner(initiative, cancel).run_whole(&call).await
     }
 
     /// Waits until everything so far is written, if the session is saved.
@@ -490,7 +491,7 @@ impl SessionShared {
             saver.save_rules(&self.rules);
             tokio::select! {
                 biased;
-                () = saver.written() => {}
+                () = saver.wait_until_written() => {}
                 () = ports.clock.sleep(WRITTEN_MS_MAX) => {}
             }
         }
@@ -500,7 +501,7 @@ impl SessionShared {
     fn save_changed_rules(&self) {
         if let Some(saver) = &self.ports.saver {
             saver.save_rules(&self.rules);
-            saver.save_now();
+            saver.save_pending();
         }
     }
 
@@ -512,14 +513,19 @@ impl SessionShared {
         let state = SavedState {
             model: self.model.lock().model.id.as_str().to_owned(),
             usage: *self.spent.lock(),
-            background: self.tasks.running().into_iter().map(|it| task(it.facts)).collect(),
+            background: self
+                .tasks
+                .list_running_tasks()
+                .into_iter()
+                .map(|it| task(it.facts))
+                .collect(),
             // The host adds where the session works.
             ..SavedState::default()
         };
         saver.save_state(state, &self.objects);
     }
 
-    pub(crate) fn runner<'a>(
+    pub(crate) fn call_runner<'a>(
         &'a self,
         initiative: CallInitiator,
         cancel: &'a Cancel,
@@ -529,7 +535,7 @@ impl SessionShared {
             ports: &self.ports,
             hooks: &self.hooks,
             emitter: &self.emitter,
-            toolbox: self.tools(),
+            toolbox: self.current_tools(),
             tasks: &self.tasks,
             rules: &self.rules,
             patience_ms: self.patience_ms,

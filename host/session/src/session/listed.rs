@@ -12,40 +12,40 @@ use super::Session;
 impl Session {
     /// Adds the active tools to requests: at once if none was sent yet, else in the way that the
     /// provider supports.
-    pub(crate) fn send_tools(&mut self) {
+    pub(crate) fn add_active_tools(&mut self) {
         if self.sent_entries == 0 {
-            self.list_tools();
+            self.list_active_tools();
             return;
         }
-        let tools = self.shared.tools();
-        let has_new = tools.active().any(|spec| !self.prefix.tools.contains(spec));
-        if has_new && !self.takes.honours(TOOLS_CHANGED) {
-            self.cut();
+        let tools = self.shared.current_tools();
+        let has_new = tools.active_tools().any(|spec| !self.prefix.tools.contains(spec));
+        if has_new && !self.takes.honours_option(TOOLS_CHANGED) {
+            self.make_cut();
         }
     }
 
     /// Makes a cut, after which the sent history may differ. Thoughts, signatures and opaque parts
     /// before it are removed, and the tools are listed again.
-    pub(crate) fn cut(&mut self) {
-        self.history.cut();
-        self.settle_collected();
+    pub(crate) fn make_cut(&mut self) {
+        self.history.apply_cut();
+        self.update_collection_tools();
         self.sent_entries = 0;
-        self.list_tools();
+        self.list_active_tools();
     }
 
     /// Records that a request with the whole record is sent.
-    pub(crate) fn note_sent(&mut self) {
+    pub(crate) fn mark_request_sent(&mut self) {
         self.sent_entries = self.history.entries().len();
     }
 
     /// Returns the changes of the tools since the model last got them, for a provider that takes
     /// changes in the history. Returns `None` if there are none.
-    pub(crate) fn tools_news(&mut self) -> Option<Part> {
-        if self.sent_entries == 0 || !self.takes.honours(TOOLS_CHANGED) {
+    pub(crate) fn tool_changes_part(&mut self) -> Option<Part> {
+        if self.sent_entries == 0 || !self.takes.honours_option(TOOLS_CHANGED) {
             return None;
         }
-        let tools = self.shared.tools();
-        let wanted: Vec<ToolSpec> = tools.active().cloned().collect();
+        let tools = self.shared.current_tools();
+        let wanted: Vec<ToolSpec> = tools.active_tools().cloned().collect();
         let is_new = |spec: &&ToolSpec| !self.told_tools.contains(spec);
         let added: Vec<ToolSpec> = wanted.iter().filter(is_new).cloned().collect();
         let is_gone = |spec: &&ToolSpec| wanted.iter().all(|known| known.name != spec.name);
@@ -58,8 +58,8 @@ impl Session {
         Some(Part::ToolsChanged(ToolsChanged { added, removed, ..ToolsChanged::default() }))
     }
 
-    fn list_tools(&mut self) {
-        self.prefix.tools = self.shared.tools().active().cloned().collect();
+    fn list_active_tools(&mut self) {
+        self.prefix.tools = self.shared.current_tools().active_tools().cloned().collect();
         self.told_tools.clone_from(&self.prefix.tools);
     }
 }

@@ -71,7 +71,7 @@ impl ModelSetup {
 }
 
 /// Sets the model of requests.
-pub(super) fn ask_for(
+pub(super) fn set_request_model(
     prefix: &mut CompletionRequest,
     model: &ModelId,
     options: RequestOptions,
@@ -81,7 +81,7 @@ pub(super) fn ask_for(
     let name = model.split().map_or(model.as_str(), |(_, name)| name);
     name.clone_into(&mut prefix.model);
     prefix.options = options;
-    if takes.honours("session_key") {
+    if takes.honours_option("session_key") {
         prefix.options.session_key = Some(session.as_str().to_owned());
     }
 }
@@ -99,12 +99,12 @@ impl Session {
     /// has no such option keeps its own way.
     pub fn set_streaming(&mut self, is_streaming: bool) {
         let stream = (!is_streaming).then_some(false);
-        if self.takes.honours("stream") {
+        if self.takes.honours_option("stream") {
             self.prefix.options.stream = stream;
         }
         let mut current = self.shared.model.lock();
         for AnsweringModel { model, .. } in self.fallbacks.iter_mut().chain([&mut *current]) {
-            if model.takes.honours("stream") {
+            if model.takes.honours_option("stream") {
                 model.options.stream = stream;
             }
         }
@@ -124,16 +124,16 @@ impl Session {
         self.paused.clear();
         // The plugins changed the options for the previous model.
         self.options_asked = None;
-        ask_for(&mut self.prefix, &id, options, &takes, &self.shared.id);
+        set_request_model(&mut self.prefix, &id, options, &takes, &self.shared.id);
         (self.model, self.provider, self.takes) = (id.clone(), provider, takes);
         (self.price, self.is_price_configured) = (price, is_price_configured);
         self.sight = MediaTypeState::default();
-        self.left_out.forget_limits();
-        self.shared.pace.forget_room();
-        self.gc = self.gc.for_model(context_limit, origin);
-        let left_out = self.left_out();
-        self.cut();
-        self.shared.facts.update(|facts| {
+        self.left_out.forget_size_omissions();
+        self.shared.pace.forget_busy_time();
+        self.gc = self.gc.for_other_model(context_limit, origin);
+        let left_out = self.describe_omissions();
+        self.make_cut();
+        self.shared.facts.update_facts(|facts| {
             id.as_str().clone_into(&mut facts.model);
             facts.context_limit = context_limit;
         });
@@ -144,7 +144,7 @@ impl Session {
     /// Switches to the next model if this one failed permanently before the user saw any of its
     /// answer, and reports it. Returns false if there is none, or if the failure is not the
     /// model's.
-    pub(crate) fn fall_back(&mut self, came: &RequestOutcome) -> bool {
+    pub(crate) fn switch_to_fallback(&mut self, came: &RequestOutcome) -> bool {
         let RequestOutcome::Failed { partial: None, error } = came else { return false };
         let is_the_models = match error.kind {
             ErrorKind::ContextOverflow
@@ -160,24 +160,25 @@ impl Session {
         self.fallbacks.pop_front();
         let (failed, next_id) = (self.model.clone(), &next.model.id);
         let text = format!("`{failed}` failed: {}; trying `{next_id}` instead", error.message);
-        self.shared.emitter.notice(text);
+        self.shared.emitter.emit_notice(text);
         self.apply_model(next.model, next.provider, Some(error.clone()));
         true
     }
 
     /// Describes the parts of the conversation that the model does not get, or gets only as words.
-    fn left_out(&self) -> Vec<String> {
+    fn describe_omissions(&self) -> Vec<String> {
         let (mut thoughts, mut opaque, mut unseen) = (0, 0, 0);
         for part in self.history.messages().flat_map(|message| &message.parts) {
             match part {
                 Part::Thought { .. } => thoughts += 1,
                 Part::Opaque(_) => opaque += 1,
                 Part::Data(data) if data.blob_id().is_some() => {
-                    unseen += u64::from(!self.takes.accepts(&data.mime_type));
+                    unseen += u64::from(!self.takes.accepts_media(&data.mime_type));
                 }
                 Part::ToolResult(result) => {
                     let unseen_ones = result.attachments.iter();
-                    let unseen_ones = unseen_ones.filter(|it| !self.takes.accepts(&it.mime_type));
+                    let unseen_ones =
+                        unseen_ones.filter(|it| !self.takes.accepts_media(&it.mime_type));
                     unseen += unseen_ones.count() as u64;
                 }
                 _ => {}

@@ -23,12 +23,14 @@ impl Session {
             let Some(newest) = self.history.messages().next_back().cloned() else { break };
             let options = self.options_asked.as_ref().unwrap_or(&self.prefix.options);
             let asked = RequestHook { options, takes: &self.takes, newest };
-            let Some(change) = hooks.before_request(&plugin, asked, cancel).await else { continue };
-            if let Some(refused) = change.refusal(&plugin) {
+            let Some(change) = hooks.ask_request_hook(&plugin, asked, cancel).await else {
+                continue;
+            };
+            if let Some(refused) = change.refusal_error(&plugin) {
                 return Ok(Some(refused));
             }
             // A message that the model has seen must stay the same.
-            let part = change.part(&plugin).filter(|_| self.is_newest_unsent());
+            let part = change.appended_part(&plugin).filter(|_| self.is_newest_unsent());
             let tokens = part.as_ref().map_or(0, |(_, tokens)| *tokens);
             if let Some((part, _)) = part {
                 self.history.add_news(vec![part])?;

@@ -75,7 +75,7 @@ impl OmittedMedia {
     }
 
     /// Forgets which files were too large, because another model has its own limits.
-    pub(crate) fn forget_limits(&mut self) {
+    pub(crate) fn forget_size_omissions(&mut self) {
         let Self { words, refused, .. } = self;
         words.retain(|blob, _| refused.contains(blob));
     }
@@ -84,12 +84,12 @@ impl OmittedMedia {
 impl Session {
     /// Inspects the images and files of the next request, and leaves out those that its provider
     /// would refuse.
-    pub(crate) async fn leave_out_too_large(&mut self) {
+    pub(crate) async fn omit_too_large_media(&mut self) {
         let shown = self.media_in_request();
         let media = self.shared.ports.media.clone();
         for one in &shown {
             if !self.left_out.facts.contains_key(&one.blob) {
-                let facts = media.facts(&one.blob).await;
+                let facts = media.media_facts(&one.blob).await;
                 self.left_out.facts.insert(one.blob.clone(), facts);
             }
         }
@@ -98,53 +98,57 @@ impl Session {
         let mut is_cut = false;
         for one in shown {
             let facts = self.left_out.facts.get(&one.blob).and_then(Option::as_ref);
-            let limit = self.takes.limit_of(&one.mime_type);
-            let Some(why) = facts.and_then(|facts| facts.problem(limit, images)) else { continue };
+            let limit = self.takes.media_limit(&one.mime_type);
+            let Some(why) = facts.and_then(|facts| facts.limit_problem(limit, images)) else {
+                continue;
+            };
             let (name, kind) = (&one.name, &one.mime_type);
-            self.shared.emitter.notice(format!("{name} ({kind}) is not sent: {why}"));
+            self.shared.emitter.emit_notice(format!("{name} ({kind}) is not sent: {why}"));
             let told = format!("it was left out: {why}");
             self.left_out.words.insert(one.blob, told);
             is_cut |= one.was_answered;
         }
         if is_cut {
-            self.cut();
+            self.make_cut();
         }
     }
 
     /// Removes what the provider may have refused from the request, and puts back what was removed
     /// before without success. Returns true if there is anything to try without.
-    pub(crate) fn take_out_refused(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
-        let names_media = names_media(error);
+    pub(crate) fn omit_refused_media(&mut self, error: &Error, taken: &mut RefusedBlobs) -> bool {
+        let names_media = is_about_media(error);
         // Other errors get one try. Those with a hint have another reason.
-        let is_suspect = is_refusal(error) && error.hint.is_none() && taken.tried.is_empty();
+        let is_suspect =
+            is_request_refusal(error) && error.hint.is_none() && taken.tried.is_empty();
         if !names_media && !is_suspect {
             return false;
         }
-        self.put_back(std::mem::take(&mut taken.removed));
+        self.restore_media(std::mem::take(&mut taken.removed));
         let shown = self.media_in_request();
-        let next =
-            sets_to_try(&shown, names_media).into_iter().find(|set| !taken.tried.contains(set));
+        let next = omission_candidates(&shown, names_media)
+            .into_iter()
+            .find(|set| !taken.tried.contains(set));
         let Some(next) = next else { return false };
         let out = shown.into_iter().filter(|one| next.contains(&one.blob)).collect();
         taken.tried.push(next);
-        self.take_out(out, taken)
+        self.omit_media(out, taken)
     }
 
     /// Removes all images and files, for a request that stays too large although the error names
     /// none.
-    pub(crate) fn take_out_all(&mut self, taken: &mut RefusedBlobs) -> bool {
+    pub(crate) fn omit_all_media(&mut self, taken: &mut RefusedBlobs) -> bool {
         let shown = self.media_in_request();
-        self.take_out(shown, taken)
+        self.omit_media(shown, taken)
     }
 
-    fn take_out(&mut self, out: Vec<HistoryMedia>, taken: &mut RefusedBlobs) -> bool {
+    fn omit_media(&mut self, out: Vec<HistoryMedia>, taken: &mut RefusedBlobs) -> bool {
         let Some(first) = out.first() else { return false };
         let (model, name, kind) = (&self.model, &first.name, &first.mime_type);
         let more = match out.len() {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
-        self.shared.emitter.notice(format!(
+        self.shared.emitter.emit_notice(format!(
             "`{model}` refused the request: trying again without {name} ({kind}){more}"
         ));
         let is_cut = out.iter().any(|one| one.was_answered);
@@ -154,17 +158,17 @@ impl Session {
             taken.removed.push(one.blob);
         }
         if is_cut {
-            self.cut();
+            self.make_cut();
         }
         true
     }
 
     /// Puts back the files of a request that fails without them as well.
-    pub(crate) fn put_back_refused(&mut self, taken: RefusedBlobs) {
-        self.put_back(taken.removed);
+    pub(crate) fn restore_refused_media(&mut self, taken: RefusedBlobs) {
+        self.restore_media(taken.removed);
     }
 
-    fn put_back(&mut self, blobs: Vec<String>) {
+    fn restore_media(&mut self, blobs: Vec<String>) {
         for blob in blobs {
             self.left_out.words.remove(&blob);
             self.left_out.refused.retain(|known| *known != blob);
@@ -172,19 +176,19 @@ impl Session {
     }
 
     /// Lets a model try a file that its provider refused again, because the user attached it again.
-    pub(crate) fn try_again(&mut self, files: &[Part]) {
+    pub(crate) fn retry_files(&mut self, files: &[Part]) {
         let blobs = files.iter().flat_map(part_data).filter_map(DataPart::blob_id);
         let again: Vec<String> = blobs.map(str::to_owned).collect();
         let refused = |blob: &String| self.left_out.refused.contains(blob);
         let again: Vec<String> = again.into_iter().filter(refused).collect();
         if !again.is_empty() {
-            self.put_back(again);
-            self.cut();
+            self.restore_media(again);
+            self.make_cut();
         }
     }
 
     /// Counts the images and files of the next request, and their bytes.
-    pub(crate) fn shown_bytes(&self) -> (u64, u64) {
+    pub(crate) fn shown_media_size(&self) -> (u64, u64) {
         let facts = |one: &HistoryMedia| self.left_out.facts.get(&one.blob)?.as_ref();
         self.media_in_request().iter().fold((0, 0), |(count, bytes), one| {
             let times = one.times as u64;
@@ -201,7 +205,7 @@ impl Session {
             let was_answered = answered.is_some_and(|last| at < last);
             for data in message.parts.iter().flat_map(part_data) {
                 let Some(blob) = data.blob_id() else { continue };
-                let is_sent = self.takes.accepts(&data.mime_type)
+                let is_sent = self.takes.accepts_media(&data.mime_type)
                     && !self.left_out.words.contains_key(blob)
                     && message.role != Role::Model;
                 if !is_sent {
@@ -228,7 +232,7 @@ impl Session {
 /// Lists the sets of blobs to try a refused request without: each of a few new files, all new
 /// files, then all earlier files, then all. If the error names no media, only the new files are
 /// suspect.
-fn sets_to_try(shown: &[HistoryMedia], names_media: bool) -> Vec<Vec<String>> {
+fn omission_candidates(shown: &[HistoryMedia], names_media: bool) -> Vec<Vec<String>> {
     let blobs = |is_in: &dyn Fn(&HistoryMedia) -> bool| -> Vec<String> {
         shown.iter().filter(|one| is_in(one)).map(|one| one.blob.clone()).collect()
     };
@@ -254,21 +258,21 @@ pub(crate) fn part_data(part: &Part) -> &[DataPart] {
 }
 
 /// Returns true if a server refuses the request itself.
-fn is_refusal(error: &Error) -> bool {
+fn is_request_refusal(error: &Error) -> bool {
     REFUSALS.iter().any(|status| error.message.contains(status))
         && error.kind == ErrorKind::Provider
         && error.retry == Retry::Permanent
 }
 
 /// Returns true if an error names the images or files that its request carries.
-pub(crate) fn blames_media(error: &Error, request: &CompletionRequest) -> bool {
+pub(crate) fn is_media_refusal(error: &Error, request: &CompletionRequest) -> bool {
     let mut parts = request.messages.iter().flat_map(|message| &message.parts);
-    names_media(error) && parts.any(|part| !part_data(part).is_empty())
+    is_about_media(error) && parts.any(|part| !part_data(part).is_empty())
 }
 
 /// Returns true if an error names an image or a file. Only the server's own words count, because
 /// the URL before them may contain anything.
-fn names_media(error: &Error) -> bool {
+fn is_about_media(error: &Error) -> bool {
     let of_provider = matches!(error.kind, ErrorKind::Provider | ErrorKind::ContextOverflow);
     let words = ["` answered ", "` reports an error: "].iter();
     let said = words.filter_map(|mark| error.message.split_once(mark)).map(|(_, said)| said).next();
@@ -290,19 +294,21 @@ mod tests {
             "`http://h` answered 500 (internal server error): failed to decode Image bytes",
             "`http://h` reports an error: The PDF specified was not valid",
         ] {
-            assert!(names_media(&error(named)), "{named}");
+            assert!(is_about_media(&error(named)), "{named}");
         }
         for other in [
             "`http://h/images/v1` answered 400 (bad request): messages: too few",
             "`http://h/images/v1` sent an empty answer",
             "the image is gone",
         ] {
-            assert!(!names_media(&error(other)), "{other}");
+            assert!(!is_about_media(&error(other)), "{other}");
         }
         let io = Error::new(ErrorKind::Io, "`http://h` answered 400: image");
-        assert!(!names_media(&io));
-        assert!(is_refusal(&error("`http://h` answered 400 (bad request): no")));
-        assert!(!is_refusal(&error("`http://h` answered 401 (unauthorized): no")));
-        assert!(!is_refusal(&error("`http://h` answered 400 (bad request): no").temporary()));
+        assert!(!is_about_media(&io));
+        assert!(is_request_refusal(&error("`http://h` answered 400 (bad request): no")));
+        assert!(!is_request_refusal(&error("`http://h` answered 401 (unauthorized): no")));
+        assert!(!is_request_refusal(
+            &error("`http://h` answered 400 (bad request): no").temporary()
+        ));
     }
 }

@@ -18,11 +18,11 @@ use tokio::sync::Semaphore;
 
 use super::limited_count::CountedItem;
 use crate::events::EventEmitter;
-use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange};
+use crate::exchange::{BrokenAnswerPolicy, RequestOutcome, exchange_with_retries};
 use crate::pace::RequestPace;
 use crate::session::SessionShared;
 use crate::shared_budget::RequestEstimate;
-use crate::usage_caps::{request_estimate, unknown_cost, with_cost};
+use crate::usage_caps::{request_estimate, unknown_cost_error, with_cost};
 use crate::{AnsweringModel, Cancel, DeadlineHold, EventSink, ModelSetup};
 
 /// Receives the pieces of an answer as they arrive.
@@ -66,7 +66,7 @@ impl PluginModelRequests {
     }
 
     /// Asks the given model, or the session's.
-    pub(crate) async fn complete(
+    pub(crate) async fn complete_for_plugin(
         &self,
         shared: &SessionShared,
         asker: &AskingPlugin,
@@ -83,8 +83,8 @@ impl PluginModelRequests {
         let _permit = self.wait_for_slot(shared, &model, cancel).await?;
         let _reserved = match shared.budget() {
             Some(budget) => {
-                let estimate = estimate_of(&model.model, &request);
-                Some(budget.reserve(&shared.id, estimate, cancel).await?)
+                let estimate = estimate_side_request(&model.model, &request);
+                Some(budget.reserve_request(&shared.id, estimate, cancel).await?)
             }
             None => None,
         };
@@ -100,7 +100,7 @@ impl PluginModelRequests {
         let began_ms = shared.ports.clock.monotonic_ms();
         let outcome = send_request(shared, &model, is_other, &request, take, cancel).await;
         let (usage, error) = match &outcome {
-            Ok(completion) => (self.account(shared, &model, &request, completion), None),
+            Ok(completion) => (self.account_usage(shared, &model, &request, completion), None),
             Err(error) => (Usage::default(), Some(error.clone())),
         };
         shared.emitter.emit(Event::CompletionFinished {
@@ -113,7 +113,7 @@ impl PluginModelRequests {
         });
         let mut completion = outcome?;
         completion.usage = usage;
-        crate::completion::name_maker(&model.model.id, &mut completion.parts);
+        crate::completion::record_maker(&model.model.id, &mut completion.parts);
         Ok(ModelAnswer::new(id, completion))
     }
 
@@ -141,11 +141,11 @@ impl PluginModelRequests {
     /// Counts a request. Refuses it if a cap is reached, or cannot be enforced.
     fn check_caps(&self, shared: &SessionShared, model: &AnsweringModel) -> Result<()> {
         let mut spent = shared.spent.lock();
-        if let Some(error) = spent.cap_error(&shared.caps) {
+        if let Some(error) = spent.reached_cap_error(&shared.caps) {
             return Err(error);
         }
         if let Some(option) = shared.cost_option().filter(|_| model.model.price.is_none()) {
-            return Err(unknown_cost(&model.model.id, &option));
+            return Err(unknown_cost_error(&model.model.id, &option));
         }
         let has_caps = shared.caps != crate::Caps::default();
         if !has_caps && self.in_turn.fetch_add(1, Relaxed) >= COMPLETIONS_PER_TURN_MAX {
@@ -160,7 +160,7 @@ impl PluginModelRequests {
     }
 
     /// Counts an answer's usage. Estimates it if the provider reports none.
-    fn account(
+    fn account_usage(
         &self,
         shared: &SessionShared,
         model: &AnsweringModel,
@@ -180,7 +180,7 @@ impl PluginModelRequests {
 }
 
 /// Returns the most that a request may use.
-fn estimate_of(model: &ModelSetup, request: &CompletionRequest) -> RequestEstimate {
+fn estimate_side_request(model: &ModelSetup, request: &CompletionRequest) -> RequestEstimate {
     let asked = request.options.max_output_tokens.map(u64::from);
     let tokens = crate::gc::estimate_tokens(crate::gc::json_bytes(request));
     request_estimate(model.price.as_ref(), tokens, asked.or(model.answer_tokens_max))
@@ -235,7 +235,7 @@ fn request_options(asked: &ModelComplete, model: &AnsweringModel) -> Result<Requ
     // Headers and a vendor's own bodies are for the user to set.
     for (name, value) in set(&asked.options)? {
         let is_theirs = matches!(name.as_str(), "extra_body" | "extra_headers" | "session_key");
-        if is_theirs || !model.model.takes.honours(&name) {
+        if is_theirs || !model.model.takes.honours_option(&name) {
             let text = format!("`{}` does not accept the option `{name}`", model.model.id);
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
@@ -282,7 +282,7 @@ async fn send_request(
     let pieces = Arc::new(PieceForwarder { take, outer: shared.emitter.clone() });
     let emitter = EventEmitter::new(shared.id.clone(), pieces);
     let asked = (&*model.provider, &shared.ports);
-    match exchange(
+    match exchange_with_retries(
         request,
         asked,
         &emitter,
@@ -305,7 +305,7 @@ struct PieceForwarder {
 }
 
 impl EventSink for PieceForwarder {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::TextDelta { text, .. } => (self.take)(Delta::text(text)),
             Event::ThoughtDelta { text, .. } => (self.take)(Delta::thought(text)),

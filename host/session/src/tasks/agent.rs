@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::board::{TaskEnd, TaskReservation};
-use super::{BoardTask, TaskOutput, id_of, to_seconds};
+use super::{BoardTask, TaskOutput, task_id, to_seconds};
 use crate::output::{self as tool_output, ResultLimit, error_content};
 use crate::session::SessionShared;
 use crate::{Cancel, TurnReport};
@@ -42,7 +42,7 @@ pub struct AgentTask {
 }
 
 impl AgentTask {
-    pub(crate) fn begin(opener: &Arc<SessionShared>, turn: AgentTurn, message: &str) -> Self {
+    pub(crate) fn begin_task(opener: &Arc<SessionShared>, turn: AgentTurn, message: &str) -> Self {
         let clock = opener.ports.clock.clone();
         let (output, began_ms) = (Arc::<TaskOutput>::default(), clock.monotonic_ms());
         let by = turn.by.as_str().to_owned();
@@ -61,7 +61,7 @@ impl AgentTask {
             ended: None,
         });
         opener.emitter.emit(Event::TaskStarted {
-            task_id: id_of(number),
+            task_id: task_id(number),
             call_id: CallId::from(turn.session.as_str()),
             name: ToolName::from(turn.agent.as_str()),
             source: by.clone(),
@@ -78,15 +78,15 @@ impl AgentTask {
     }
 
     /// Adds a line about what the agent does, which users see in the list of tasks.
-    pub fn note(&self, line: &str) {
+    pub fn add_line(&self, line: &str) {
         self.output.push(&format!("{line}\n"));
     }
 
     /// Ends the task with the report of the turn, which joins the opener's next message.
-    pub async fn end(&self, report: &TurnReport) {
+    pub async fn end_with_report(&self, report: &TurnReport) {
         let Some(mut place) = self.place.lock().take() else { return };
         let Some(shared) = self.opener.upgrade() else { return };
-        let (event, status) = end_of_turn(report.outcome);
+        let (event, status) = turn_end_status(report.outcome);
         let call_id = CallId::from(self.turn.session.as_str());
         let limit = ResultLimit {
             call: &call_id,
@@ -118,7 +118,7 @@ impl AgentTask {
 }
 
 /// Returns the word for the model, and the task's status.
-fn end_of_turn(outcome: Outcome) -> (&'static str, TaskStatus) {
+fn turn_end_status(outcome: Outcome) -> (&'static str, TaskStatus) {
     match outcome {
         Outcome::Done | Outcome::Denied | Outcome::Limit => ("COMPLETED", TaskStatus::Completed),
         Outcome::Cancelled => ("CANCELLED", TaskStatus::Cancelled),

@@ -10,20 +10,20 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use super::{LAST_LINE_BYTES_MAX, RunningTask, TaskOutput, id_of};
+use super::{LAST_LINE_BYTES_MAX, RunningTask, TaskOutput, task_id};
 use crate::output::error_content;
 use crate::{Cancel, SessionClock};
 
 /// The running and ended tasks.
 #[derive(Default)]
 pub(crate) struct TaskBoard {
-    state: Mutex<State>,
+    state: Mutex<TaskBoardState>,
     /// Wakes code that waits for the end of a task.
     ended: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct TaskBoardState {
     started: u64,
     tasks: BTreeMap<u64, BoardTask>,
     /// Outcomes that are not in a message yet, in the order in which they arrived.
@@ -66,13 +66,13 @@ pub(crate) struct TaskEnd {
 }
 
 impl BoardTask {
-    fn runs_for_turn(&self) -> bool {
+    fn is_for_turn(&self) -> bool {
         self.ended.is_none() && !self.is_detached
     }
 
-    fn facts(&self, number: u64) -> TaskFacts {
+    fn task_facts(&self, number: u64) -> TaskFacts {
         let mut facts = TaskFacts::default();
-        facts.task_id = id_of(number);
+        facts.task_id = task_id(number);
         facts.tool = self.tool.clone();
         facts.source.clone_from(&self.source);
         facts.by.clone_from(&self.by);
@@ -104,17 +104,17 @@ impl TaskBoard {
 
     /// Counts the tasks that a turn waits for.
     pub(crate) fn running_count(&self) -> usize {
-        self.lock().tasks.values().filter(|task| task.runs_for_turn()).count()
+        self.lock().tasks.values().filter(|task| task.is_for_turn()).count()
     }
 
     /// Counts all running tasks.
-    pub(crate) fn all_running(&self) -> usize {
+    pub(crate) fn all_running_count(&self) -> usize {
         self.lock().tasks.values().filter(|task| task.ended.is_none()).count()
     }
 
     /// Lists all tasks.
-    pub(super) fn list(&self) -> Vec<TaskFacts> {
-        self.lock().tasks.iter().map(|(number, task)| task.facts(*number)).collect()
+    pub(super) fn list_tasks(&self) -> Vec<TaskFacts> {
+        self.lock().tasks.iter().map(|(number, task)| task.task_facts(*number)).collect()
     }
 
     /// Lists the running tasks.
@@ -122,7 +122,7 @@ impl TaskBoard {
         let state = self.lock();
         let running = state.tasks.iter().filter(|(_, task)| task.ended.is_none());
         let look = |(number, task): (&u64, &BoardTask)| RunningTask {
-            facts: task.facts(*number),
+            facts: task.task_facts(*number),
             arguments: task.arguments.clone(),
             last_line: task.output.last_line(LAST_LINE_BYTES_MAX),
         };
@@ -130,14 +130,14 @@ impl TaskBoard {
     }
 
     /// Lets the tasks that a turn waits for continue without it.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn release_turn_tasks(&self) {
         let mut state = self.lock();
-        let of_turn = state.tasks.values_mut().filter(|task| task.runs_for_turn());
+        let of_turn = state.tasks.values_mut().filter(|task| task.is_for_turn());
         of_turn.for_each(|task| task.is_detached = true);
     }
 
     /// Finds a task and its output.
-    pub(super) fn find(&self, task_id: &str) -> Result<(TaskFacts, Arc<TaskOutput>)> {
+    pub(super) fn find_task(&self, task_id: &str) -> Result<(TaskFacts, Arc<TaskOutput>)> {
         let state = self.lock();
         let number = task_id.strip_prefix("task_").and_then(|it| it.parse().ok());
         let found = number.and_then(|number: u64| Some((number, state.tasks.get(&number)?)));
@@ -150,12 +150,12 @@ impl TaskBoard {
                 ),
             )
         })?;
-        Ok((task.facts(number), Arc::clone(&task.output)))
+        Ok((task.task_facts(number), Arc::clone(&task.output)))
     }
 
     /// Ends one task. Its outcome arrives within moments, says so, and waits for the next message.
-    pub(crate) fn cancel_one(&self, task_id: &str) -> Result<TaskFacts> {
-        let (facts, _) = self.find(task_id)?;
+    pub(crate) fn cancel_task(&self, task_id: &str) -> Result<TaskFacts> {
+        let (facts, _) = self.find_task(task_id)?;
         let number = task_id.strip_prefix("task_").and_then(|it| it.parse::<u64>().ok());
         let mut state = self.lock();
         if let Some(task) = number.and_then(|number| state.tasks.get_mut(&number)) {
@@ -165,14 +165,14 @@ impl TaskBoard {
         Ok(facts)
     }
 
-    fn is_taken_back(&self, number: u64) -> bool {
+    fn is_cancelled_by_id(&self, number: u64) -> bool {
         self.lock().tasks.get(&number).is_some_and(|task| task.is_taken_back)
     }
 
     /// Ends the tasks that a turn waits for.
-    pub(crate) fn cancel(&self) {
+    pub(crate) fn cancel_turn_tasks(&self) {
         let state = self.lock();
-        state.tasks.values().filter(|task| task.runs_for_turn()).for_each(|it| it.stop.cancel());
+        state.tasks.values().filter(|task| task.is_for_turn()).for_each(|it| it.stop.cancel());
     }
 
     /// Ends all running tasks.
@@ -187,13 +187,13 @@ impl TaskBoard {
     }
 
     /// Waits until no task runs at all.
-    pub(crate) async fn all_ended(&self) {
-        self.wait_until(|board| board.all_running() == 0).await;
+    pub(crate) async fn wait_until_all_ended(&self) {
+        self.wait_until(|board| board.all_running_count() == 0).await;
     }
 
     /// Waits until an outcome makes a message due.
-    pub(crate) async fn has_ended(&self) {
-        self.wait_until(Self::has_outcomes).await;
+    pub(crate) async fn wait_for_due_outcome(&self) {
+        self.wait_until(Self::has_due_outcome).await;
     }
 
     async fn wait_until(&self, is_so: impl Fn(&Self) -> bool) {
@@ -211,12 +211,12 @@ impl TaskBoard {
     }
 
     /// Returns true if an outcome makes a message due.
-    pub(crate) fn has_outcomes(&self) -> bool {
+    pub(crate) fn has_due_outcome(&self) -> bool {
         self.lock().outcomes.iter().any(|outcome| outcome.wakes)
     }
 
     /// Lists the tasks whose outcomes wait for a message.
-    pub(crate) fn outcomes_of(&self) -> Vec<String> {
+    pub(crate) fn tasks_with_outcomes(&self) -> Vec<String> {
         let id = |outcome: &TaskOutcomeReport| Some(outcome.told["task_id"].as_str()?.to_owned());
         self.lock().outcomes.iter().filter_map(id).collect()
     }
@@ -227,7 +227,7 @@ impl TaskBoard {
         outcomes.into_iter().map(|outcome| json!({ "task_outcome": outcome.told })).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TaskBoardState> {
         self.state.lock()
     }
 }
@@ -245,12 +245,12 @@ impl TaskReservation {
     }
 
     pub(super) fn task_id(&self) -> String {
-        id_of(self.number)
+        task_id(self.number)
     }
 
     /// Returns true if it was ended by its id.
-    pub(super) fn is_taken_back(&self) -> bool {
-        self.board.is_taken_back(self.number)
+    pub(super) fn is_cancelled_by_id(&self) -> bool {
+        self.board.is_cancelled_by_id(self.number)
     }
 
     pub(super) fn end_task(&mut self, ended: TaskEnd) {
@@ -260,14 +260,14 @@ impl TaskReservation {
 
 impl Drop for TaskReservation {
     fn drop(&mut self) {
-        let ended = self.ended.take().unwrap_or_else(|| without_outcome(&self.task_id()));
+        let ended = self.ended.take().unwrap_or_else(|| missing_outcome_end(&self.task_id()));
         let mut state = self.board.lock();
         let mut outcome = TaskOutcomeReport { told: ended.told.clone(), wakes: true };
         if let Some(task) = state.tasks.get_mut(&self.number) {
             outcome.wakes = !task.is_taken_back;
             let output = Arc::clone(&task.output);
             task.ended = Some(ended);
-            output.end();
+            output.mark_complete();
         }
         state.outcomes.push(outcome);
         let of_ended = |(number, task): (&u64, &BoardTask)| task.ended.is_some().then_some(*number);
@@ -281,7 +281,7 @@ impl Drop for TaskReservation {
     }
 }
 
-fn without_outcome(task_id: &str) -> TaskEnd {
+fn missing_outcome_end(task_id: &str) -> TaskEnd {
     let error = Error::new(ErrorKind::HostBug, "the task ended without an outcome");
     let (status, content) = (TaskStatus::Failed, error_content(&error));
     let told = json!({ "task_id": task_id, "status": status, "result": content });

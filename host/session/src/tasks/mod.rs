@@ -77,7 +77,7 @@ impl BackgroundTasks {
 
     /// Lets a running call continue as a task. Returns its number. `by` is the plugin that started
     /// it as a task.
-    pub(crate) fn take_over(
+    pub(crate) fn continue_as_task(
         &self,
         running: RunningToolCall,
         by: Option<String>,
@@ -98,7 +98,7 @@ impl BackgroundTasks {
         };
         let number = self.board.add_task(task);
         around.emitter.emit(Event::TaskStarted {
-            task_id: id_of(number),
+            task_id: task_id(number),
             call_id: running.call.id.clone(),
             name: running.call.name.clone(),
             source: running.source.clone(),
@@ -112,20 +112,20 @@ impl BackgroundTasks {
     }
 
     /// Lists the tasks, including ended ones.
-    pub(crate) fn list(&self) -> Vec<TaskFacts> {
-        self.board.list()
+    pub(crate) fn list_tasks(&self) -> Vec<TaskFacts> {
+        self.board.list_tasks()
     }
 
     /// Lists the running tasks, for the user.
-    pub(crate) fn running(&self) -> Vec<RunningTask> {
+    pub(crate) fn list_running_tasks(&self) -> Vec<RunningTask> {
         self.board.list_running()
     }
 
     /// Reads a task's output.
-    pub(crate) fn read(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
-        let (task, output) = self.board.find(&asked.task_id)?;
+    pub(crate) fn read_task(&self, asked: &TaskRead) -> Result<TaskReadAnswer> {
+        let (task, output) = self.board.find_task(&asked.task_id)?;
         let bytes_max = if asked.bytes_max == 0 { READ_BYTES } else { asked.bytes_max };
-        let piece = output.read(asked.offset, bytes_max);
+        let piece = output.read_piece(asked.offset, bytes_max);
         let mut answer = TaskReadAnswer::default();
         (answer.task, answer.output) = (task, piece.text);
         (answer.offset, answer.lost_bytes) = (piece.offset, piece.lost_bytes);
@@ -134,14 +134,14 @@ impl BackgroundTasks {
 
     /// Waits until a task's output has more than this many bytes, or the task has ended.
     pub(crate) async fn wait_for_change(&self, task_id: &str, offset: u64) -> Result<()> {
-        let (_, output) = self.board.find(task_id)?;
+        let (_, output) = self.board.find_task(task_id)?;
         output.wait_for_more_than(offset).await;
         Ok(())
     }
 }
 
 /// Returns the id by which a model and plugins know a task.
-pub(crate) fn id_of(number: u64) -> String {
+pub(crate) fn task_id(number: u64) -> String {
     format!("task_{number}")
 }
 
@@ -151,7 +151,7 @@ async fn run_background_task(
     mut place: TaskReservation,
 ) {
     let mut outcome = running.finish().await;
-    if is_cancelled(outcome.as_ref().err()) && place.is_taken_back() {
+    if is_cancelled(outcome.as_ref().err()) && place.is_cancelled_by_id() {
         outcome = Err(stopped_task_error());
     }
     let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
@@ -201,7 +201,7 @@ async fn outcome_content(
     if is_cancelled(error.as_ref()) {
         return (content, error);
     }
-    let after = around.hooks.after_tool(call, &around.owner, content, error.is_some());
+    let after = around.hooks.ask_after_tool(call, &around.owner, content, error.is_some());
     let HookedResult { mut content, is_changed } = after.await;
     if is_changed {
         content = tool_output::fit_to_limit(content, fitting).await;
@@ -229,7 +229,7 @@ fn task_status(error: Option<&Error>) -> TaskStatus {
 
 /// The result that the model gets when a long call continues in the background.
 pub(crate) fn task_handle_output(number: u64, running: (&str, &str), threshold_ms: u64) -> Output {
-    let (id, threshold) = (id_of(number), to_seconds(threshold_ms));
+    let (id, threshold) = (task_id(number), to_seconds(threshold_ms));
     let (source, tool) = running;
     Output::json(json!({
         "auto_backgrounded": true,

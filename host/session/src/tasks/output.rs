@@ -7,13 +7,13 @@ use tokio::sync::Notify;
 /// The output of a call that is, or may become, a task.
 #[derive(Default)]
 pub(crate) struct TaskOutput {
-    kept: Mutex<KeptTaskOutput>,
+    kept: Mutex<TaskOutputBuffer>,
     /// Wakes code that waits for more.
     more: Notify,
 }
 
 #[derive(Default)]
-struct KeptTaskOutput {
+struct TaskOutputBuffer {
     text: String,
     /// Bytes before the text that are not kept.
     before: u64,
@@ -61,7 +61,7 @@ impl TaskOutput {
     }
 
     /// Reads whole characters from an offset on, at most this many bytes.
-    pub(crate) fn read(&self, offset: u64, bytes_max: u64) -> OutputPiece {
+    pub(crate) fn read_piece(&self, offset: u64, bytes_max: u64) -> OutputPiece {
         let kept = self.kept.lock();
         let end = kept.before + kept.text.len() as u64;
         let from = offset.clamp(kept.before, end);
@@ -88,7 +88,7 @@ impl TaskOutput {
     }
 
     /// Marks the output as complete.
-    pub(crate) fn end(&self) {
+    pub(crate) fn mark_complete(&self) {
         self.kept.lock().is_whole = true;
         self.more.notify_waiters();
     }
@@ -112,14 +112,20 @@ mod tests {
     fn task_output_is_read_by_offset_and_lost_bytes_are_counted() {
         let output = TaskOutput::default();
         output.push("aäb");
-        assert_eq!(output.read(0, 2), OutputPiece { text: "a".into(), offset: 1, lost_bytes: 0 });
-        assert_eq!(output.read(1, 9), OutputPiece { text: "äb".into(), offset: 4, lost_bytes: 0 });
         assert_eq!(
-            output.read(9, 9),
+            output.read_piece(0, 2),
+            OutputPiece { text: "a".into(), offset: 1, lost_bytes: 0 }
+        );
+        assert_eq!(
+            output.read_piece(1, 9),
+            OutputPiece { text: "äb".into(), offset: 4, lost_bytes: 0 }
+        );
+        assert_eq!(
+            output.read_piece(9, 9),
             OutputPiece { text: String::new(), offset: 4, lost_bytes: 0 }
         );
         output.push(&"x".repeat(TASK_OUTPUT_BYTES_MAX - 2));
-        let piece = output.read(0, 1);
+        let piece = output.read_piece(0, 1);
         assert_eq!((piece.text.as_str(), piece.offset, piece.lost_bytes), ("b", 4, 3));
         assert_eq!(output.total_bytes(), TASK_OUTPUT_BYTES_MAX as u64 + 2);
     }

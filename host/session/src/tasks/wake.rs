@@ -14,11 +14,11 @@ pub struct WakeWaiter {
 
 impl WakeWaiter {
     /// Becomes ready when the session has something to tell its model.
-    /// [`Session::turn_woken`](crate::Session::turn_woken) does so.
+    /// [`Session::run_woken_turn`](crate::Session::run_woken_turn) does so.
     pub async fn wait_for_wake(&self) {
         tokio::select! {
             () = self.inbox.wait_for_message() => {}
-            () = self.tasks.has_ended() => {}
+            () = self.tasks.wait_for_due_outcome() => {}
         }
     }
 }

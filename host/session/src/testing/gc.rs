@@ -69,7 +69,7 @@ impl ScriptedGc {
         self.requests.lock().clone()
     }
 
-    pub(super) fn is_there(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         self.script.lock().is_some()
     }
 
@@ -85,7 +85,7 @@ impl Gc for ScriptedGc {
         "scripted"
     }
 
-    fn plan<'a>(
+    fn create_plan<'a>(
         &'a self,
         request: &'a GcRequest,
         _cancel: Cancel,

@@ -26,7 +26,7 @@ pub struct ScriptedHooks {
 impl ScriptedHooks {
     /// Adds a plugin that answers a hook with this closure. Plugins keep the order in which they
     /// are added.
-    pub fn answers<F, B>(&self, plugin: &str, hook: Hook, answer: B) -> &Self
+    pub fn set_answer<F, B>(&self, plugin: &str, hook: Hook, answer: B) -> &Self
     where
         F: Future<Output = Result<Value>> + Send + 'static,
         B: Fn(Value) -> F + Send + Sync + 'static,
@@ -38,22 +38,22 @@ impl ScriptedHooks {
 
     /// Adds a plugin that answers a hook with this value.
     pub fn add_answering_plugin(&self, plugin: &str, hook: Hook, answer: Value) -> &Self {
-        self.answers(plugin, hook, move |_| std::future::ready(Ok(answer.clone())))
+        self.set_answer(plugin, hook, move |_| std::future::ready(Ok(answer.clone())))
     }
 
     /// Adds a plugin that never answers a hook.
     pub fn add_hanging_plugin(&self, plugin: &str, hook: Hook) -> &Self {
-        self.answers(plugin, hook, |_| std::future::pending())
+        self.set_answer(plugin, hook, |_| std::future::pending())
     }
 
     /// Makes all plugins ask for this deadline of a hook.
-    pub fn has_deadline(&self, hook: Hook, ms: u64) -> &Self {
+    pub fn set_deadline(&self, hook: Hook, ms: u64) -> &Self {
         self.deadlines_ms.lock().insert(hook, ms);
         self
     }
 
     /// Makes all plugins wait for a model this long before they answer.
-    pub fn asks_a_model(&self, ms: u64) -> &Self {
+    pub fn set_model_wait(&self, ms: u64) -> &Self {
         *self.model_ms.lock() = ms;
         self
     }
@@ -78,11 +78,15 @@ impl Hooks for ScriptedHooks {
             .collect()
     }
 
-    fn open(&self, _plugin: &PluginName, _scope: HookScope) -> BoxFuture<'static, Result<()>> {
+    fn open_plugin(
+        &self,
+        _plugin: &PluginName,
+        _scope: HookScope,
+    ) -> BoxFuture<'static, Result<()>> {
         async { Ok(()) }.boxed()
     }
 
-    fn ask(
+    fn ask_hook(
         &self,
         plugin: &PluginName,
         hook: Hook,

@@ -45,11 +45,11 @@ pub struct CountingIds {
 }
 
 impl Ids for CountingIds {
-    fn session(&self) -> SessionId {
+    fn create_session_id(&self) -> SessionId {
         SessionId::new(format!("session-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1))
     }
 
-    fn call(&self) -> CallId {
+    fn create_call_id(&self) -> CallId {
         CallId::new(format!("fresh-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1))
     }
 }
@@ -70,7 +70,7 @@ impl RecordedEvents {
     }
 
     /// Joins the text that the user has seen so far.
-    pub fn text(&self) -> String {
+    pub fn shown_text(&self) -> String {
         let texts = self.events().into_iter().filter_map(|event| match event {
             Event::TextDelta { text, .. } => Some(text),
             _ => None,
@@ -89,7 +89,7 @@ impl RecordedEvents {
 }
 
 impl EventSink for RecordedEvents {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         self.0.lock().push(envelope);
     }
 }
@@ -112,7 +112,7 @@ impl Default for MemoryOutputStore {
 
 impl MemoryOutputStore {
     /// Limits the size of each further file.
-    pub fn limit(&self, bytes_max: u64) {
+    pub fn limit_file_size(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
@@ -153,12 +153,12 @@ impl OutputWriter for MemoryOutputFile {
         self.path.clone()
     }
 
-    fn bytes(&self) -> u64 {
+    fn byte_count(&self) -> u64 {
         self.files.lock()[self.at].1.len() as u64
     }
 
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
-        let written = match self.bytes() + bytes.len() as u64 > self.bytes_max {
+        let written = match self.byte_count() + bytes.len() as u64 > self.bytes_max {
             true => Err(Error::new(ErrorKind::LimitReached, "it is too much")),
             false => {
                 self.files.lock()[self.at].1.extend_from_slice(bytes);

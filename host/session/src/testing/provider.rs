@@ -100,7 +100,7 @@ impl ScriptedProvider {
     }
 
     /// Counts how often the context window was asked for.
-    pub fn window_asked(&self) -> usize {
+    pub fn window_query_count(&self) -> usize {
         self.window.lock().asked
     }
 
@@ -130,14 +130,14 @@ impl Provider for ScriptedProvider {
         let beats = self.script.lock().pop_front();
         async move {
             match beats {
-                Some(beats) => play_beats(beats, &sink).await,
+                Some(beats) => play_actions(beats, &sink).await,
                 None => Err(Error::failed("the script has no answer to this request")),
             }
         }
         .boxed()
     }
 
-    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
+    fn query_model_info(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let (window, accepts, price) = {
             let mut window = self.window.lock();
             window.asked += 1;
@@ -154,29 +154,29 @@ impl Provider for ScriptedProvider {
     }
 }
 
-async fn play_beats(beats: Vec<ScriptedProviderAction>, sink: &DeltaSink) -> Result<Completion> {
+async fn play_actions(beats: Vec<ScriptedProviderAction>, sink: &DeltaSink) -> Result<Completion> {
     let mut parts: Vec<Part> = Vec::new();
     let (mut finish_reason, mut finish_word, mut usage) = (None, None, Usage::default());
     let mut next_after_ms = None;
     for beat in beats {
         match beat {
             ScriptedProviderAction::Text(text) => {
-                sink.emit(Delta::text(text.clone()));
+                sink.emit_delta(Delta::text(text.clone()));
                 match parts.last_mut() {
                     Some(Part::Text { text: said, .. }) => said.push_str(&text),
                     _ => parts.push(Part::text(text)),
                 }
             }
             ScriptedProviderAction::Thought(text) => {
-                sink.emit(Delta::thought(text.clone()));
+                sink.emit_delta(Delta::thought(text.clone()));
                 parts.push(Part::thought(text));
             }
             ScriptedProviderAction::Call(call) => {
-                sink.emit(Delta::ToolCall(call.clone()));
+                sink.emit_delta(Delta::ToolCall(call.clone()));
                 parts.push(Part::ToolCall(call));
             }
             ScriptedProviderAction::Shown(delta) => {
-                sink.emit(delta);
+                sink.emit_delta(delta);
             }
             ScriptedProviderAction::Unseen(part) => parts.push(part),
             ScriptedProviderAction::Alive => sink.record_activity(),

@@ -20,17 +20,20 @@ pub struct ScriptedUser {
 
 impl ScriptedUser {
     /// Makes the user present, with these answers.
-    pub fn answers(&self, answers: impl IntoIterator<Item = PermissionAnswer>) {
-        self.replies(answers.into_iter().map(Ok));
+    pub fn add_answers(&self, answers: impl IntoIterator<Item = PermissionAnswer>) {
+        self.add_replies(answers.into_iter().map(Ok));
     }
 
     /// Makes a user present who sometimes does not answer.
-    pub fn replies(&self, replies: impl IntoIterator<Item = Result<PermissionAnswer, NoAnswer>>) {
+    pub fn add_replies(
+        &self,
+        replies: impl IntoIterator<Item = Result<PermissionAnswer, NoAnswer>>,
+    ) {
         *self.answers.lock() = Some(replies.into_iter().collect());
     }
 
     /// Answers forms with these, in order.
-    pub fn forms(&self, answers: impl IntoIterator<Item = FormAnswer>) {
+    pub fn add_form_answers(&self, answers: impl IntoIterator<Item = FormAnswer>) {
         self.forms.lock().extend(answers);
     }
 
@@ -40,7 +43,7 @@ impl ScriptedUser {
     }
 
     /// Returns the prompts so far in short form: tool, arguments, reason, preview.
-    pub fn questions(&self) -> Vec<String> {
+    pub fn form_questions(&self) -> Vec<String> {
         let text = |prompt: &PermissionPrompt| {
             let preview = prompt.preview.as_ref();
             let preview = preview.map(|preview| format!("\n{preview:?}")).unwrap_or_default();
@@ -55,12 +58,12 @@ impl ScriptedUser {
 }
 
 impl PermissionAsker for ScriptedUser {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         let answers = self.answers.lock();
         answers.is_none().then(|| "standard input is not a terminal".to_owned())
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         _session: &'a SessionId,
         prompt: &'a PermissionPrompt,
@@ -75,7 +78,7 @@ impl PermissionAsker for ScriptedUser {
 }
 
 impl UserAsker for ScriptedUser {
-    fn form<'a>(&'a self, _question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+    fn ask_form<'a>(&'a self, _question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         match self.forms.lock().pop_front() {
             Some(answer) => std::future::ready(answer).boxed(),
             None => std::future::pending().boxed(),

@@ -59,7 +59,7 @@ impl TestStage {
             tools: self.tools.clone(),
             hooks: self.hooks.clone(),
             asker: self.person.clone(),
-            gc: self.gc.is_there().then(|| self.gc.clone() as Arc<dyn Gc>),
+            gc: self.gc.is_available().then(|| self.gc.clone() as Arc<dyn Gc>),
             events: self.events.clone(),
             outputs: self.outputs.clone(),
             media: self.media.clone(),
@@ -72,11 +72,11 @@ impl TestStage {
 
     /// Returns the setup of a session with the model `test/model` and a window of 10,000 tokens.
     pub fn setup() -> SessionSetup {
-        Self::setup_of(10_000)
+        Self::setup_with_limit(10_000)
     }
 
     /// As [`Self::setup`], with a window of this many tokens.
-    pub fn setup_of(context_limit: u64) -> SessionSetup {
+    pub fn setup_with_limit(context_limit: u64) -> SessionSetup {
         let system = SystemPrompt::build(PromptParts::default());
         SessionSetup::new(ModelId::from("test/model"), context_limit, system)
     }

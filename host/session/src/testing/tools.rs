@@ -119,7 +119,7 @@ impl ScriptedTool {
 
     /// Sets its schema.
     #[must_use]
-    pub fn schema(mut self, parameters: Value) -> Self {
+    pub fn with_schema(mut self, parameters: Value) -> Self {
         let KnownTool { spec, plugin, shipped, state, .. } = self.known;
         let spec = ToolSpec { parameters, ..spec };
         self.known = KnownTool::new(spec, plugin, shipped);
@@ -143,7 +143,7 @@ impl ScriptedTool {
 
     /// Sets its plugin's answer about a condition.
     #[must_use]
-    pub fn answers<F, B>(mut self, answer: B) -> Self
+    pub fn with_condition_answer<F, B>(mut self, answer: B) -> Self
     where
         F: Future<Output = Result<ConditionAnswer>> + Send + 'static,
         B: Fn(ConditionRequest, CallScope) -> F + Send + Sync + 'static,
@@ -154,7 +154,7 @@ impl ScriptedTool {
 
     /// Sets its plugin's answer about what a call would change.
     #[must_use]
-    pub fn previews<F, B>(mut self, preview: B) -> Self
+    pub fn with_preview<F, B>(mut self, preview: B) -> Self
     where
         F: Future<Output = Result<Preview>> + Send + 'static,
         B: Fn(PreviewRequest) -> F + Send + Sync + 'static,
@@ -166,7 +166,7 @@ impl ScriptedTool {
 
     /// Sets its state.
     #[must_use]
-    pub fn state(mut self, state: ToolState) -> Self {
+    pub fn with_state(mut self, state: ToolState) -> Self {
         self.known.state = state;
         self
     }
@@ -198,14 +198,14 @@ impl ScriptedTools {
     }
 
     /// Replaces the tools, with this notice to the user.
-    pub fn replace(&self, tools: impl IntoIterator<Item = ScriptedTool>, notice: &str) {
+    pub fn replace_tools(&self, tools: impl IntoIterator<Item = ScriptedTool>, notice: &str) {
         *self.lock_tools() = tools.into_iter().collect();
         let renewal = ToolRenewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
         *self.renewal.lock() = renewal;
     }
 
     /// Adds one more tool, which joins with the next step or the next wait.
-    pub fn join(&self, tool: ScriptedTool) {
+    pub fn add_tool(&self, tool: ScriptedTool) {
         self.lock_tools().push(tool);
         let renewal = ToolRenewal { tools: Some(self.tools()), notices: Vec::new() };
         *self.joining.lock() = renewal;
@@ -217,7 +217,7 @@ impl ScriptedTools {
     }
 
     /// Lists the tools that were waited for, in order.
-    pub fn awaited(&self) -> Vec<WantedTools> {
+    pub fn awaited_tools(&self) -> Vec<WantedTools> {
         self.awaited.lock().clone()
     }
 
@@ -231,7 +231,7 @@ impl ScriptedTools {
     }
 }
 
-fn take_seat(
+fn register_concurrent_call(
     seats: Arc<Mutex<ConcurrentCallCounter>>,
     call: &ToolCall,
     counts: bool,
@@ -276,7 +276,7 @@ impl ToolSet for ScriptedTools {
         self.lock_tools().iter().map(|tool| tool.known.clone()).collect()
     }
 
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
+    fn renew_tools(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         let renewal = match moment {
             RenewalMoment::Turn => &self.renewal,
             RenewalMoment::Step => &self.joining,
@@ -298,13 +298,13 @@ impl ToolSet for ScriptedTools {
         .boxed()
     }
 
-    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
+    fn run_call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
         let tool = self.lock_tools().iter().find(|tool| tool.known.spec.name == call.name).cloned();
         let seats = Arc::clone(&self.seats);
         // A task may run alongside everything.
         let counts = !tool.as_ref().is_some_and(|tool| tool.known.spec.auto_background);
         async move {
-            let seat = take_seat(seats, &call, counts);
+            let seat = register_concurrent_call(seats, &call, counts);
             let Some(tool) = tool else {
                 return Err(Error::failed(format!("the test has no tool `{}`", call.name)));
             };
@@ -315,11 +315,11 @@ impl ToolSet for ScriptedTools {
         .boxed()
     }
 
-    fn environment_has(&self, part: EnvironmentPart) -> bool {
+    fn has_environment_part(&self, part: EnvironmentPart) -> bool {
         part == EnvironmentPart::Shell
     }
 
-    fn condition(
+    fn check_condition(
         &self,
         request: ConditionRequest,
         scope: CallScope,
@@ -334,7 +334,7 @@ impl ToolSet for ScriptedTools {
         }
     }
 
-    fn preview(
+    fn preview_call(
         &self,
         request: PreviewRequest,
         _scope: CallScope,

@@ -7,7 +7,7 @@ use jaato_types::{Error, ErrorKind, Event, Outcome, Part, Result, Usage};
 use super::{MARK_CAP, TurnEnd, TurnProgress};
 use crate::gc::{estimate_tokens, is_possible_output, json_bytes};
 use crate::shared_budget::BudgetReservation;
-use crate::usage_caps::{unknown_cost, with_cost};
+use crate::usage_caps::{unknown_cost_error, with_cost};
 use crate::{Cancel, Session, completion};
 
 /// The part of a shared budget that a request may use, or the end of the turn.
@@ -16,14 +16,14 @@ type RequestAdmission = ControlFlow<TurnEnd, Option<BudgetReservation>>;
 impl Session {
     /// Ends the turn if a cap is reached, or cannot be enforced.
     pub(super) async fn check_caps(&mut self, cancel: &Cancel) -> Result<Option<TurnEnd>> {
-        let reached = self.shared.spent.lock().cap_error(&self.shared.caps);
+        let reached = self.shared.spent.lock().reached_cap_error(&self.shared.caps);
         if let Some(error) = reached {
             return self.end_at_cap(error).map(Some);
         }
         if let Some(option) = self.shared.cost_option().filter(|_| self.price.is_none()) {
             self.wait_for_model_info(cancel).await;
             if self.price.is_none() && !cancel.is_cancelled() {
-                let error = unknown_cost(&self.model, &option);
+                let error = unknown_cost_error(&self.model, &option);
                 return self.end_failed(None, error).map(Some);
             }
         }
@@ -38,7 +38,7 @@ impl Session {
             return Ok(RequestAdmission::Continue(None));
         };
         let estimate = self.next_request_estimate();
-        let error = match budget.reserve(&self.shared.id, estimate, cancel).await {
+        let error = match budget.reserve_request(&self.shared.id, estimate, cancel).await {
             Ok(reserved) => return Ok(RequestAdmission::Continue(Some(reserved))),
             Err(error) => error,
         };
@@ -59,28 +59,28 @@ impl Session {
     }
 
     fn end_at_cap(&mut self, error: Error) -> Result<TurnEnd> {
-        let paused = completion::without_calls(std::mem::take(&mut self.paused));
-        let text = self.append_cut_short(paused, MARK_CAP)?;
+        let paused = completion::remove_calls(std::mem::take(&mut self.paused));
+        let text = self.append_broken_answer(paused, MARK_CAP)?;
         Ok(TurnEnd { outcome: Outcome::Limit, text, error: Some(error) })
     }
 
     /// Records the tokens of the last request that reported them, because a sum would count the
     /// prompt repeatedly. The session's usage is summed up.
-    pub(super) fn account(
+    pub(super) fn account_usage(
         &mut self,
         mut usage: Usage,
         parts: &[Part],
         progress: &mut TurnProgress,
     ) {
         if usage == Usage::default() {
-            return self.account_guess(parts);
+            return self.account_estimate(parts);
         }
-        usage = self.believable_usage(usage, parts);
+        usage = self.plausible_usage(usage, parts);
         usage = with_cost(self.price.as_ref(), usage);
         self.shared.add_usage(&usage);
         progress.usage = usage;
         self.record_usage(usage, parts);
-        self.shared.facts.update(|facts| {
+        self.shared.facts.update_facts(|facts| {
             facts.prompt_tokens = usage.prompt_tokens;
             facts.output_tokens = usage.output_tokens;
         });
@@ -90,7 +90,7 @@ impl Session {
     /// Replaces impossible counts with an estimate: more tokens than the request has bytes, or more
     /// output than a model gives. Otherwise they would empty the context and reach caps for no
     /// reason.
-    fn believable_usage(&mut self, usage: Usage, answer: &[Part]) -> Usage {
+    fn plausible_usage(&mut self, usage: Usage, answer: &[Part]) -> Usage {
         let is_prompt_believed = usage.prompt_tokens <= self.request_tokens_max();
         let is_output_believed = is_possible_output(&usage, answer);
         if is_prompt_believed && is_output_believed {
@@ -99,7 +99,7 @@ impl Session {
         if !std::mem::replace(&mut self.has_told_counts, true) {
             let Usage { prompt_tokens, output_tokens, .. } = usage;
             let (model, asked, said) = (&self.model, self.bytes_in_use(), json_bytes(&answer));
-            self.shared.emitter.notice(format!(
+            self.shared.emitter.emit_notice(format!(
                 "`{model}` reports {prompt_tokens} prompt and {output_tokens} output tokens for a \
                  request of {asked} bytes and an answer of {said} bytes, which is impossible: \
                  jaato uses its own estimate"
@@ -125,7 +125,7 @@ impl Session {
 
     /// Counts an answer without reported tokens, so that caps hold by an estimate. An empty answer
     /// is not counted.
-    pub(crate) fn account_guess(&mut self, parts: &[Part]) {
+    pub(crate) fn account_estimate(&mut self, parts: &[Part]) {
         if parts.is_empty() {
             return;
         }
