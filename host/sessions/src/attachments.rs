@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
-use crate::plain::open_plain_in;
+use crate::plain::open_regular_file;
 use crate::record::{SessionRecord, record_type};
 
 /// The digits of a SHA-256.
@@ -31,7 +31,7 @@ pub fn store_content(
     let path = folder.join(&name);
     let has_length = |found: fs::Metadata| found.len() == content.len() as u64;
     let is_whole = fs::symlink_metadata(&path).is_ok_and(has_length)
-        && matches!(read(folder, &name), Ok(Some(_)));
+        && matches!(read_content(folder, &name), Ok(Some(_)));
     if is_whole {
         return Ok(name);
     }
@@ -39,8 +39,8 @@ pub fn store_content(
     // A name never has a part of a content, even if the process is killed.
     let part = folder.join(format!("{name}.{}.part", std::process::id()));
     let placed = disk.create_empty(&part).and_then(|file| {
-        disk.write(&file, &part, content)?;
-        disk.sync(&file, &part)?;
+        disk.append_bytes(&file, &part, content)?;
+        disk.sync_file(&file, &part)?;
         disk.rename(&part, &path)?;
         disk.sync_folder(folder)?;
         // The folder itself may be new.
@@ -58,8 +58,8 @@ pub fn store_content(
 ///
 /// # Errors
 /// If the file cannot be read, or the disk refuses.
-pub fn keep_file(disk: &Disk, folder: &Path, file: &Path) -> Result<PathBuf, SessionStoreError> {
-    let failed = |error| SessionStoreError::io("read", file)(error);
+pub fn adopt_file(disk: &Disk, folder: &Path, file: &Path) -> Result<PathBuf, SessionStoreError> {
+    let failed = |error| SessionStoreError::from_io("read", file)(error);
     let mut hasher = Sha256::new();
     io::copy(&mut File::open(file).map_err(failed)?, &mut hasher).map_err(failed)?;
     disk.make_folder(folder)?;
@@ -92,7 +92,7 @@ fn replace_in_texts(value: &mut Value, from: &str, to: &str) {
 }
 
 fn replace_in_paths(text: &mut String, from: &str, to: &str) {
-    let paths = paths_in(text, from);
+    let paths = content_paths(text, from);
     if paths.is_empty() {
         return;
     }
@@ -107,17 +107,17 @@ fn replace_in_paths(text: &mut String, from: &str, to: &str) {
 }
 
 /// Lists the paths of a folder's contents in a text: where each begins, and the content's name.
-pub fn paths_in<'a>(text: &'a str, folder: &str) -> Vec<(usize, &'a str)> {
+pub fn content_paths<'a>(text: &'a str, folder: &str) -> Vec<(usize, &'a str)> {
     let folder = format!("{folder}/");
     let path = |(at, found): (usize, &str)| {
         let name = text[at + found.len()..].get(..NAME_CHARS)?;
-        is_name(name).then_some((at, name))
+        is_content_name(name).then_some((at, name))
     };
     text.match_indices(&folder).filter_map(path).collect()
 }
 
 /// Lists the parts of a message whose bytes are attachments of its session.
-pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
+pub fn message_blobs(message: &Message) -> impl Iterator<Item = &DataPart> {
     let data = message.parts.iter().flat_map(|part| match part {
         Part::Data(data) => std::slice::from_ref(data),
         Part::ToolResult(result) => result.attachments.as_slice(),
@@ -130,14 +130,14 @@ pub fn blobs_of(message: &Message) -> impl Iterator<Item = &DataPart> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreError> {
-    if !is_name(name) {
+pub fn read_content(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreError> {
+    if !is_content_name(name) {
         return Ok(None);
     }
     // The folder with the attachments is no link either.
     let session = folder.parent().unwrap_or(folder);
     let path = folder.join(name);
-    let mut file = match open_plain_in(session, path.strip_prefix(session).unwrap_or(&path)) {
+    let mut file = match open_regular_file(session, path.strip_prefix(session).unwrap_or(&path)) {
         Ok(file) => file,
         Err(SessionStoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
             return Ok(None);
@@ -145,7 +145,7 @@ pub fn read(folder: &Path, name: &str) -> Result<Option<Vec<u8>>, SessionStoreEr
         Err(error) => return Err(error),
     };
     let mut content = Vec::new();
-    file.read_to_end(&mut content).map_err(SessionStoreError::io("read", path))?;
+    file.read_to_end(&mut content).map_err(SessionStoreError::from_io("read", path))?;
     Ok((content_digest(&content) == name).then_some(content))
 }
 
@@ -157,15 +157,15 @@ pub fn link_contents(disk: &Disk, from: &Path, to: &Path) -> Result<(), SessionS
     let entries = match fs::read_dir(from) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(SessionStoreError::io("read", from)(error)),
+        Err(error) => return Err(SessionStoreError::from_io("read", from)(error)),
     };
     disk.make_folder(to)?;
     for entry in entries {
-        let entry = entry.map_err(SessionStoreError::io("read", from))?;
+        let entry = entry.map_err(SessionStoreError::from_io("read", from))?;
         let name = entry.file_name();
         let is_plain = entry.file_type().is_ok_and(|found| found.is_file());
-        if is_plain && name.to_str().is_some_and(is_name) {
-            disk.link(&entry.path(), &to.join(name))?;
+        if is_plain && name.to_str().is_some_and(is_content_name) {
+            disk.link_file(&entry.path(), &to.join(name))?;
         }
     }
     disk.sync_folder(to)
@@ -180,6 +180,6 @@ fn hex_digest(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn is_name(name: &str) -> bool {
+fn is_content_name(name: &str) -> bool {
     name.len() == NAME_CHARS && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

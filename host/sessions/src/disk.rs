@@ -43,10 +43,10 @@ pub trait DiskHook: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// The error of the step.
-    fn before(&self, step: &DiskStep<'_>) -> io::Result<()>;
+    fn before_step(&self, step: &DiskStep<'_>) -> io::Result<()>;
 
     /// Called after a step that succeeded.
-    fn after(&self, step: &DiskStep<'_>);
+    fn after_step(&self, step: &DiskStep<'_>);
 }
 
 /// The disk of a store.
@@ -63,52 +63,66 @@ impl Disk {
             return Ok(());
         }
         let step = DiskStep::Create(folder);
-        self.run(&step, || Ok(make_own_folder(folder)?))
-            .map_err(SessionStoreError::io("create", folder))
+        self.run_step(&step, || Ok(make_own_folder(folder)?))
+            .map_err(SessionStoreError::from_io("create", folder))
     }
 
     /// Creates a private file, which must not exist, to append to it.
     pub fn create_new(&self, path: &Path) -> Result<File, SessionStoreError> {
-        self.create(path, OpenOptions::new().append(true).create_new(true))
+        self.create_file(path, OpenOptions::new().append(true).create_new(true))
     }
 
     /// Creates a private file, or empties it, to append to it.
     pub fn create_empty(&self, path: &Path) -> Result<File, SessionStoreError> {
-        let file = self.create(path, OpenOptions::new().append(true).create(true))?;
-        self.cut(&file, path, 0)?;
+        let file = self.create_file(path, OpenOptions::new().append(true).create(true))?;
+        self.truncate_file(&file, path, 0)?;
         Ok(file)
     }
 
-    fn create(&self, path: &Path, options: &mut OpenOptions) -> Result<File, SessionStoreError> {
-        let created = self.run(&DiskStep::Create(path), || Ok(open_own_file(path, options)?));
-        created.map_err(SessionStoreError::io("create", path))
+    fn create_file(
+        &self,
+        path: &Path,
+        options: &mut OpenOptions,
+    ) -> Result<File, SessionStoreError> {
+        let created = self.run_step(&DiskStep::Create(path), || Ok(open_own_file(path, options)?));
+        created.map_err(SessionStoreError::from_io("create", path))
     }
 
     /// Writes bytes at the end of a file that was opened to append.
-    pub fn write(&self, file: &File, path: &Path, bytes: &[u8]) -> Result<(), SessionStoreError> {
+    pub fn append_bytes(
+        &self,
+        file: &File,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<(), SessionStoreError> {
         let mut writer = file;
-        self.run(&DiskStep::Write { file, bytes }, || writer.write_all(bytes))
-            .map_err(SessionStoreError::io("write", path))
+        self.run_step(&DiskStep::Write { file, bytes }, || writer.write_all(bytes))
+            .map_err(SessionStoreError::from_io("write", path))
     }
 
     /// Cuts a file.
-    pub fn cut(&self, file: &File, path: &Path, length: u64) -> Result<(), SessionStoreError> {
-        self.run(&DiskStep::Cut { file, length }, || file.set_len(length))
-            .map_err(SessionStoreError::io("write", path))
+    pub fn truncate_file(
+        &self,
+        file: &File,
+        path: &Path,
+        length: u64,
+    ) -> Result<(), SessionStoreError> {
+        self.run_step(&DiskStep::Cut { file, length }, || file.set_len(length))
+            .map_err(SessionStoreError::from_io("write", path))
     }
 
     /// Makes the content of a file durable.
-    pub fn sync(&self, file: &File, path: &Path) -> Result<(), SessionStoreError> {
-        self.run(&DiskStep::Sync(path), || self.sync_if_real(|| file.sync_data()))
-            .map_err(SessionStoreError::io("write", path))
+    pub fn sync_file(&self, file: &File, path: &Path) -> Result<(), SessionStoreError> {
+        self.run_step(&DiskStep::Sync(path), || self.sync_if_real(|| file.sync_data()))
+            .map_err(SessionStoreError::from_io("write", path))
     }
 
     /// Makes the names in a folder durable.
     pub fn sync_folder(&self, folder: &Path) -> Result<(), SessionStoreError> {
-        let failed = |error| SessionStoreError::io("write", folder)(error);
+        let failed = |error| SessionStoreError::from_io("write", folder)(error);
         let file = File::open(folder).map_err(failed)?;
         let sync = || self.sync_if_real(|| file.sync_all());
-        let synced = self.run(&DiskStep::Sync(folder), || match sync() {
+        let synced = self.run_step(&DiskStep::Sync(folder), || match sync() {
             // Some file systems cannot sync a folder, and keep its names anyway.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced,
@@ -123,43 +137,47 @@ impl Disk {
 
     /// Renames a file or a folder.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
-        self.run(&DiskStep::Rename(from), || fs::rename(from, to))
-            .map_err(SessionStoreError::io("rename", from))
+        self.run_step(&DiskStep::Rename(from), || fs::rename(from, to))
+            .map_err(SessionStoreError::from_io("rename", from))
     }
 
     /// Links a file to a second name. Copies it if the file system has no links.
-    pub fn link(&self, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
+    pub fn link_file(&self, from: &Path, to: &Path) -> Result<(), SessionStoreError> {
         let link = || fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
-        self.run(&DiskStep::Create(to), link).map_err(SessionStoreError::io("copy", from))
+        self.run_step(&DiskStep::Create(to), link).map_err(SessionStoreError::from_io("copy", from))
     }
 
     /// Removes a file, if it exists.
     pub fn remove_file(&self, path: &Path) -> Result<(), SessionStoreError> {
-        self.remove(path, |path| fs::remove_file(path))
+        self.remove_path(path, |path| fs::remove_file(path))
     }
 
     /// Removes a folder with its content, if it exists.
     pub fn remove_folder(&self, path: &Path) -> Result<(), SessionStoreError> {
-        self.remove(path, |path| fs::remove_dir_all(path))
+        self.remove_path(path, |path| fs::remove_dir_all(path))
     }
 
-    fn remove(
+    fn remove_path(
         &self,
         path: &Path,
         work: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<(), SessionStoreError> {
-        let result = self.run(&DiskStep::Remove(path), || match work(path) {
+        let result = self.run_step(&DiskStep::Remove(path), || match work(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         });
-        result.map_err(SessionStoreError::io("delete", path))
+        result.map_err(SessionStoreError::from_io("delete", path))
     }
 
-    fn run<T>(&self, step: &DiskStep<'_>, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn run_step<T>(
+        &self,
+        step: &DiskStep<'_>,
+        work: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let Some(hook) = &self.hook else { return work() };
-        hook.before(step)?;
+        hook.before_step(step)?;
         let done = work()?;
-        hook.after(step);
+        hook.after_step(step);
         Ok(done)
     }
 }

@@ -21,7 +21,7 @@ pub fn effective_records(records: Vec<StoredRecord>) -> Vec<StoredRecord> {
             continue;
         }
         let target = stored.record.data["seq"].as_u64();
-        if let Some(seq) = target.filter(|seq| is_target(&kept, *seq)) {
+        if let Some(seq) = target.filter(|seq| is_rewind_target(&kept, *seq)) {
             kept.retain(|kept| kept.seq <= seq || SURVIVING.contains(&kept.record.kind.as_str()));
         }
     }
@@ -29,7 +29,7 @@ pub fn effective_records(records: Vec<StoredRecord>) -> Vec<StoredRecord> {
 }
 
 /// Returns true if a rewind to this record has an effect.
-pub(crate) fn is_target(effective: &[StoredRecord], seq: u64) -> bool {
+pub(crate) fn is_rewind_target(effective: &[StoredRecord], seq: u64) -> bool {
     seq == 0 || effective.iter().any(|stored| stored.seq == seq)
 }
 
@@ -42,7 +42,7 @@ mod tests {
 
     /// Numbers records from 1: a text is a message, a number is a rewind, `name` is a name.
     #[track_caller]
-    fn check(records: &[Value], expected: &[u64]) {
+    fn check_effective(records: &[Value], expected: &[u64]) {
         let record = |value: &Value| match value {
             Value::Number(seq) => SessionRecord::new(record_type::REWIND, json!({ "seq": seq })),
             Value::String(text) if text == "name" => {
@@ -65,37 +65,37 @@ mod tests {
 
     #[test]
     fn records_without_a_rewind_are_all_effective() {
-        check(&[], &[]);
-        check(&[json!("a"), json!("name"), json!("b")], &[1, 2, 3]);
+        check_effective(&[], &[]);
+        check_effective(&[json!("a"), json!("name"), json!("b")], &[1, 2, 3]);
     }
 
     #[test]
     fn rewind_takes_away_the_records_after_its_target() {
-        check(&[json!("a"), json!("b"), json!(1), json!("c")], &[1, 4]);
-        check(&[json!("a"), json!("b"), json!(0)], &[]);
-        check(&[json!("a"), json!("b"), json!(2), json!("c")], &[1, 2, 4]);
+        check_effective(&[json!("a"), json!("b"), json!(1), json!("c")], &[1, 4]);
+        check_effective(&[json!("a"), json!("b"), json!(0)], &[]);
+        check_effective(&[json!("a"), json!("b"), json!(2), json!("c")], &[1, 2, 4]);
     }
 
     #[test]
     fn rename_survives_a_rewind() {
-        check(&[json!("a"), json!("b"), json!("name"), json!("c"), json!(1)], &[1, 3]);
+        check_effective(&[json!("a"), json!("b"), json!("name"), json!("c"), json!(1)], &[1, 3]);
         // It is also a target, with the conversation of that time.
-        check(&[json!("a"), json!("b"), json!("name"), json!("c"), json!(3)], &[1, 2, 3]);
-        check(&[json!("a"), json!("name"), json!(0), json!("b"), json!(2)], &[2]);
+        check_effective(&[json!("a"), json!("b"), json!("name"), json!("c"), json!(3)], &[1, 2, 3]);
+        check_effective(&[json!("a"), json!("name"), json!(0), json!("b"), json!(2)], &[2]);
     }
 
     #[test]
     fn rewinds_can_follow_each_other() {
         let one = [json!("a"), json!("b"), json!("c"), json!(2), json!("d"), json!("e"), json!(5)];
-        check(&one, &[1, 2, 5]);
+        check_effective(&one, &[1, 2, 5]);
         let further = [json!("a"), json!("b"), json!("c"), json!(2), json!("d"), json!(1)];
-        check(&further, &[1]);
+        check_effective(&further, &[1]);
     }
 
     #[test]
     fn rewind_to_a_removed_or_unknown_record_has_no_effect() {
-        check(&[json!("a"), json!("b"), json!(1), json!("c"), json!(2)], &[1, 4]);
-        check(
+        check_effective(&[json!("a"), json!("b"), json!(1), json!("c"), json!(2)], &[1, 4]);
+        check_effective(
             &[json!("a"), json!(7), json!({}), json!({ "seq": "1" }), json!({ "seq": -1 })],
             &[1],
         );

@@ -110,7 +110,7 @@ pub enum SessionStoreError {
 
 impl SessionStoreError {
     /// Returns a function that converts a system error.
-    pub(crate) fn io(
+    pub(crate) fn from_io(
         action: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(io::Error) -> Self {

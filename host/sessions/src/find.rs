@@ -18,7 +18,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session, or more than one.
-    pub fn find(&self, text: &str) -> Result<SessionId, SessionStoreError> {
+    pub fn find_session(&self, text: &str) -> Result<SessionId, SessionStoreError> {
         let exact = SessionId::new(text);
         if self.existing_folder(&exact).is_ok() {
             return Ok(exact);
@@ -31,7 +31,7 @@ impl SessionStore {
             let last = id.rsplit('-').next().unwrap_or_default();
             id.starts_with(text) || id.ends_with(text) || last.starts_with(text)
         };
-        let mut found = self.ids_with(fits)?;
+        let mut found = self.session_ids_matching(fits)?;
         match found.len() {
             0 => Err(SessionStoreError::NotFound(text.to_owned())),
             1 => Ok(found.remove(0)),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::attachments;
-use crate::effective::{effective_records, is_target};
+use crate::effective::{effective_records, is_rewind_target};
 use crate::error::SessionStoreError;
 use crate::export::Transcript;
 use crate::line;
@@ -33,7 +33,7 @@ enum NewAttachments<'a> {
 
 /// Returns the id of a session that another program made. It is the same each time, so a session
 /// is not added twice, and it looks like the ids of jaato.
-pub fn id_of_foreign_session(program: &str, id: &SessionId, begun_ms: i64) -> SessionId {
+pub fn foreign_session_id(program: &str, id: &SessionId, begun_ms: i64) -> SessionId {
     let at = Timestamp::from_millisecond(begun_ms).unwrap_or_default();
     let digest = Sha256::digest(format!("{program}\n{id}"));
     let letter = |byte: &u8| char::from(ID_LETTERS[usize::from(*byte) % ID_LETTERS.len()]);
@@ -49,7 +49,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session or record, the new id is taken, or the disk refuses.
-    pub fn fork(
+    pub fn fork_session(
         &self,
         from: &SessionId,
         to: &SessionId,
@@ -57,10 +57,10 @@ impl SessionStore {
     ) -> Result<u64, SessionStoreError> {
         let source = self.existing_folder(from)?;
         self.check_id_is_free(to)?;
-        let mut reader = self.read(from)?;
+        let mut reader = self.read_session(from)?;
         let mut records = effective_records(reader.read_rest()?);
         if let Some(seq) = up_to_seq {
-            if !is_target(&records, seq) {
+            if !is_rewind_target(&records, seq) {
                 let id = from.as_str().to_owned();
                 return Err(SessionStoreError::NoRecord { id, seq });
             }
@@ -92,7 +92,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If the id is taken, or the disk refuses.
-    pub fn add(
+    pub fn add_session(
         &self,
         id: &SessionId,
         transcript: &Transcript,
@@ -124,21 +124,22 @@ impl SessionStore {
     /// If the session cannot be read.
     pub fn lineage(&self, id: &SessionId) -> Result<Vec<(SessionId, i64)>, SessionStoreError> {
         let mut lineage = vec![(id.clone(), i64::MAX)];
-        let mut forked_from = self.read(id)?.header().forked_from.clone();
+        let mut forked_from = self.read_session(id)?.header().forked_from.clone();
         while let Some((original, last)) = forked_from {
             let original = SessionId::new(original);
             // Copied folders could name each other.
             if lineage.iter().any(|(known, _)| *known == original) {
                 break;
             }
-            let reader = self.read(&lineage[lineage.len() - 1].0);
+            let reader = self.read_session(&lineage[lineage.len() - 1].0);
             let records = reader.and_then(|mut it| it.read_rest()).unwrap_or_default();
             let shared = records.iter().filter(|stored| stored.seq <= last);
             let until_ms = shared.map(|stored| stored.at_ms).max().unwrap_or(i64::MIN);
             // A copy of a copy lacks the same parts.
             let until_ms = until_ms.min(lineage[lineage.len() - 1].1);
             // The original may be deleted, but its id is known.
-            forked_from = self.read(&original).ok().and_then(|it| it.header().forked_from.clone());
+            forked_from =
+                self.read_session(&original).ok().and_then(|it| it.header().forked_from.clone());
             lineage.push((original, until_ms));
         }
         Ok(lineage)
@@ -158,8 +159,8 @@ impl SessionStore {
         records: impl Iterator<Item = StoredRecord>,
         attachments: NewAttachments<'_>,
     ) -> Result<(), SessionStoreError> {
-        let draft = self.draft(id)?;
-        let made = self.fill(id, &draft, records, attachments).and_then(|()| {
+        let draft = self.create_draft_folder(id)?;
+        let made = self.fill_folder(id, &draft, records, attachments).and_then(|()| {
             // Before the session appears, so that a crash in between cannot hide it.
             self.mark_changed(id)?;
             self.disk.rename(&draft, &self.session_folder(id)?)
@@ -174,7 +175,7 @@ impl SessionStore {
         self.disk.sync_folder(self.folder())
     }
 
-    fn fill(
+    fn fill_folder(
         &self,
         id: &SessionId,
         draft: &Path,
@@ -193,10 +194,11 @@ impl SessionStore {
         let path = draft.join(RECORDS);
         let file = self.disk.create_empty(&path)?;
         for stored in records {
-            let line = line::encode(&stored).map_err(unwritable_record_error(id.as_str()))?;
-            self.disk.write(&file, &path, &line)?;
+            let line =
+                line::encode_record(&stored).map_err(unwritable_record_error(id.as_str()))?;
+            self.disk.append_bytes(&file, &path, &line)?;
         }
-        self.disk.sync(&file, &path)?;
+        self.disk.sync_file(&file, &path)?;
         self.disk.sync_folder(draft)
     }
 }

@@ -36,7 +36,7 @@ mod store;
 mod turns;
 mod writer;
 
-pub use attachments::blobs_of;
+pub use attachments::message_blobs;
 pub use disk::{DiskHook, DiskStep};
 pub use effective::effective_records;
 pub use error::SessionStoreError;
@@ -45,7 +45,7 @@ pub use export::{
     to_html_with_blobs, to_json_lines, to_markdown, to_mermaid, to_plantuml, to_sequence_json,
     transcript_note,
 };
-pub use fork::id_of_foreign_session;
+pub use fork::foreign_session_id;
 pub use import::{
     FoundSession, IMPORT_BYTES_MAX, ImportError, ImportSource, ImportedSession, detect_source,
     find_sessions, import_file,

@@ -48,23 +48,23 @@ pub enum UnwritableRecord {
     Number,
 }
 
-/// Writes a record as a line, with its newline. [`decode`] can read each line that this returns. A
-/// value that is nested too deeply becomes its JSON text.
+/// Writes a record as a line, with its newline. [`decode_record`] can read each line that this
+/// returns. A value that is nested too deeply becomes its JSON text.
 ///
 /// # Errors
 /// If no line can hold the record.
-pub fn encode(stored: &StoredRecord) -> Result<Vec<u8>, UnwritableRecord> {
+pub fn encode_record(stored: &StoredRecord) -> Result<Vec<u8>, UnwritableRecord> {
     if stored.seq > NUMBER_MAX || stored.epoch > NUMBER_MAX {
         return Err(UnwritableRecord::Number);
     }
-    let line = match is_deeper(&stored.record.data, DEPTH_MAX) {
+    let line = match is_nested_deeper(&stored.record.data, DEPTH_MAX) {
         true => {
             let data = flatten_below(&stored.record.data, DEPTH_MAX);
             let record = SessionRecord { kind: stored.record.kind.clone(), data };
             let StoredRecord { seq, at_ms, epoch, .. } = *stored;
-            line_of(&StoredRecord { seq, at_ms, epoch, record })
+            format_line(&StoredRecord { seq, at_ms, epoch, record })
         }
-        false => line_of(stored),
+        false => format_line(stored),
     };
     check_length(line.len() as u64, LINE_BYTES_MAX)?;
     Ok(line)
@@ -75,8 +75,8 @@ fn check_length(bytes: u64, bytes_max: u64) -> Result<(), UnwritableRecord> {
 }
 
 /// Returns true if a value has more levels of lists and objects than this.
-fn is_deeper(value: &Value, levels: usize) -> bool {
-    let is_inner_deeper = |inner: &Value| is_deeper(inner, levels - 1);
+fn is_nested_deeper(value: &Value, levels: usize) -> bool {
+    let is_inner_deeper = |inner: &Value| is_nested_deeper(inner, levels - 1);
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,
         Value::Array(items) => items.iter().any(is_inner_deeper),
@@ -98,7 +98,7 @@ fn flatten_below(value: &Value, levels: usize) -> Value {
     }
 }
 
-fn line_of(stored: &StoredRecord) -> Vec<u8> {
+fn format_line(stored: &StoredRecord) -> Vec<u8> {
     let at = Timestamp::from_millisecond(stored.at_ms).unwrap_or(Timestamp::MAX);
     let SessionRecord { kind, data } = &stored.record;
     let (seq, epoch) = (stored.seq, stored.epoch);
@@ -115,7 +115,7 @@ fn line_of(stored: &StoredRecord) -> Vec<u8> {
 
 /// Reads a line without its newline. Returns `None` if the checksum is wrong, a field is missing or
 /// a number is too large.
-pub fn decode(line: &[u8]) -> Option<StoredRecord> {
+pub fn decode_record(line: &[u8]) -> Option<StoredRecord> {
     let end = CHECKSUM_START.len() + CHECKSUM_DIGITS + CHECKSUM_END.len();
     let (fields, checksum) = line.split_at_checked(line.len().checked_sub(end)?)?;
     let digits =
@@ -139,43 +139,43 @@ mod tests {
 
     use super::*;
 
-    fn stored() -> StoredRecord {
+    fn sample_record() -> StoredRecord {
         let record = SessionRecord::new("name", json!({ "name": "a \"b\" é\n" }));
         StoredRecord { seq: 7, at_ms: 1_795_867_200_123, epoch: 2, record }
     }
 
     #[test]
     fn record_survives_its_line() {
-        let line = encode(&stored()).unwrap();
+        let line = encode_record(&sample_record()).unwrap();
         let (end, text) = line.split_last().unwrap();
         assert_eq!(*end, b'\n');
         assert!(!text.contains(&b'\n'));
         assert!(serde_json::from_slice::<Value>(text).unwrap()["crc32"].is_string());
-        assert_eq!(decode(text).unwrap(), stored());
+        assert_eq!(decode_record(text).unwrap(), sample_record());
     }
 
     #[test]
     fn line_with_any_changed_or_missing_byte_is_refused() {
-        let line = encode(&stored()).unwrap();
+        let line = encode_record(&sample_record()).unwrap();
         let text = &line[..line.len() - 1];
         for at in 0..text.len() {
             let mut changed = text.to_vec();
             changed[at] ^= 1;
-            assert_eq!(decode(&changed), None, "byte {at}");
-            assert_eq!(decode(&text[..at]), None, "cut at {at}");
+            assert_eq!(decode_record(&changed), None, "byte {at}");
+            assert_eq!(decode_record(&text[..at]), None, "cut at {at}");
         }
     }
 
     #[test]
     fn number_above_the_limit_is_neither_written_nor_read() {
-        let greatest = StoredRecord { seq: NUMBER_MAX, epoch: NUMBER_MAX, ..stored() };
-        let line = encode(&greatest).unwrap();
-        assert_eq!(decode(&line[..line.len() - 1]).unwrap(), greatest);
+        let greatest = StoredRecord { seq: NUMBER_MAX, epoch: NUMBER_MAX, ..sample_record() };
+        let line = encode_record(&greatest).unwrap();
+        assert_eq!(decode_record(&line[..line.len() - 1]).unwrap(), greatest);
         for (seq, epoch) in [(NUMBER_MAX + 1, 1), (1, NUMBER_MAX + 1), (u64::MAX, u64::MAX)] {
-            let stored = StoredRecord { seq, epoch, ..stored() };
-            assert_eq!(encode(&stored), Err(UnwritableRecord::Number));
-            let line = line_of(&stored);
-            assert_eq!(decode(&line[..line.len() - 1]), None);
+            let stored = StoredRecord { seq, epoch, ..sample_record() };
+            assert_eq!(encode_record(&stored), Err(UnwritableRecord::Number));
+            let line = format_line(&stored);
+            assert_eq!(decode_record(&line[..line.len() - 1]), None);
         }
     }
 
@@ -184,8 +184,8 @@ mod tests {
         let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
         for levels in [0, 1, DEPTH_MAX, DEPTH_MAX + 1, 500] {
             let record = SessionRecord::new("message", nested(levels));
-            let line = encode(&StoredRecord { record, ..stored() }).unwrap();
-            let decoded = decode(&line[..line.len() - 1]).unwrap();
+            let line = encode_record(&StoredRecord { record, ..sample_record() }).unwrap();
+            let decoded = decode_record(&line[..line.len() - 1]).unwrap();
             let mut data = &decoded.record.data;
             for _ in 0..levels.min(DEPTH_MAX) {
                 data = &data[0];

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::error::SessionStoreError;
 use crate::line::{NUMBER_MAX, UnwritableRecord};
-use crate::plain::{check_plain, open_plain_in};
+use crate::plain::{check_regular_file, open_regular_file};
 use crate::writer::unwritable_record_error;
 
 /// The beginning of the names of owner files.
@@ -63,7 +63,7 @@ impl OwnerClaim {
     ///
     /// # Errors
     /// [`SessionStoreError::InUse`] if its owner is alive and is not to be replaced.
-    pub fn claim(
+    pub fn claim_folder(
         disk: &Disk,
         folder: &Path,
         id: &str,
@@ -74,7 +74,7 @@ impl OwnerClaim {
         let newest = epochs.iter().copied().max();
         if let Some(newest) = newest
             && !take_over
-            && let OwnerState::InUse { pid } = state_of(&owner_path(folder, newest))?
+            && let OwnerState::InUse { pid } = owner_file_state(&owner_path(folder, newest))?
         {
             return Err(SessionStoreError::InUse { id: id.to_owned(), pid });
         }
@@ -85,9 +85,9 @@ impl OwnerClaim {
         let path = owner_path(folder, epoch);
         let file = disk.create_new(&path)?;
         // Waits only while another process looks whether it is locked.
-        file.lock().map_err(SessionStoreError::io("lock", &path))?;
+        file.lock().map_err(SessionStoreError::from_io("lock", &path))?;
         // Without it, messages only lack the process id.
-        let _ = disk.write(&file, &path, std::process::id().to_string().as_bytes());
+        let _ = disk.append_bytes(&file, &path, std::process::id().to_string().as_bytes());
         for epoch in epochs {
             disk.remove_file(&owner_path(folder, epoch))?;
         }
@@ -106,7 +106,7 @@ impl OwnerClaim {
 /// [`SessionStoreError::NotFound`] if it does not exist, or was deleted during the wait.
 pub fn lock_folder(folder: &Path, id: &str) -> Result<File, SessionStoreError> {
     let waits = |file: &File| file.lock().map(|()| true);
-    let locked = lock_with(folder, id, waits)?;
+    let locked = lock_folder_with(folder, id, waits)?;
     locked.ok_or_else(|| SessionStoreError::InUse { id: id.to_owned(), pid: None })
 }
 
@@ -115,7 +115,7 @@ pub fn lock_folder(folder: &Path, id: &str) -> Result<File, SessionStoreError> {
 /// # Errors
 /// As [`lock_folder`].
 pub fn try_lock_folder(folder: &Path, id: &str) -> Result<Option<File>, SessionStoreError> {
-    lock_with(folder, id, |file| match file.try_lock() {
+    lock_folder_with(folder, id, |file| match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(error)) => Err(error),
@@ -123,7 +123,7 @@ pub fn try_lock_folder(folder: &Path, id: &str) -> Result<Option<File>, SessionS
 }
 
 /// Returns `None` if `lock` returns false.
-fn lock_with(
+fn lock_folder_with(
     folder: &Path,
     id: &str,
     lock: impl Fn(&File) -> io::Result<bool>,
@@ -133,9 +133,9 @@ fn lock_with(
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => SessionStoreError::NotFound(id.to_owned()),
-        _ => SessionStoreError::io("lock", &path)(error),
+        _ => SessionStoreError::from_io("lock", &path)(error),
     };
-    check_plain(&path)?;
+    check_regular_file(&path)?;
     let file = options.open(&path).map_err(failed)?;
     if !lock(&file).map_err(failed)? {
         return Ok(None);
@@ -154,7 +154,7 @@ fn lock_with(
 /// If the folder cannot be read.
 pub fn owner_state(folder: &Path) -> Result<OwnerState, SessionStoreError> {
     match list_epochs(folder)?.into_iter().max() {
-        Some(epoch) => state_of(&owner_path(folder, epoch)),
+        Some(epoch) => owner_file_state(&owner_path(folder, epoch)),
         None => Ok(OwnerState::Free),
     }
 }
@@ -164,16 +164,16 @@ fn owner_path(folder: &Path, epoch: u64) -> PathBuf {
 }
 
 fn list_epochs(folder: &Path) -> Result<Vec<u64>, SessionStoreError> {
-    let entries = fs::read_dir(folder).map_err(SessionStoreError::io("read", folder))?;
+    let entries = fs::read_dir(folder).map_err(SessionStoreError::from_io("read", folder))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let epochs = names.filter_map(|name| name.strip_prefix(PREFIX)?.parse().ok());
     // No claim makes a greater number, so such a file is from elsewhere.
     Ok(epochs.filter(|epoch| *epoch <= EPOCH_MAX).collect())
 }
 
-fn state_of(path: &Path) -> Result<OwnerState, SessionStoreError> {
+fn owner_file_state(path: &Path) -> Result<OwnerState, SessionStoreError> {
     let (folder, name) = (path.parent(), path.file_name().unwrap_or_default());
-    let file = match open_plain_in(folder.unwrap_or(path), Path::new(name)) {
+    let file = match open_regular_file(folder.unwrap_or(path), Path::new(name)) {
         Ok(file) => file,
         Err(SessionStoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
             return Ok(OwnerState::Free);
@@ -189,6 +189,6 @@ fn state_of(path: &Path) -> Result<OwnerState, SessionStoreError> {
             let pid = read.ok().and_then(|_| text.trim().parse().ok());
             Ok(OwnerState::InUse { pid })
         }
-        Err(TryLockError::Error(error)) => Err(SessionStoreError::io("lock", path)(error)),
+        Err(TryLockError::Error(error)) => Err(SessionStoreError::from_io("lock", path)(error)),
     }
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use jaato_places::{PathProblem, PlaceError, open_inside};
+use jaato_places::{PathProblem, PlaceError, open_file_inside};
 
 use crate::error::SessionStoreError;
 
@@ -14,8 +14,8 @@ use crate::error::SessionStoreError;
 /// # Errors
 /// [`SessionStoreError::Place`] if it is not a regular file, [`SessionStoreError::Io`] if the
 /// system refuses.
-pub fn open_plain_in(folder: &Path, name: &Path) -> Result<File, SessionStoreError> {
-    open_inside(folder, name).map_err(|error| {
+pub fn open_regular_file(folder: &Path, name: &Path) -> Result<File, SessionStoreError> {
+    open_file_inside(folder, name).map_err(|error| {
         let parts = name.ancestors().filter(|part| !part.as_os_str().is_empty());
         let link = parts.map(|part| folder.join(part)).find(|path| is_link(path));
         match (link, error) {
@@ -26,7 +26,7 @@ pub fn open_plain_in(folder: &Path, name: &Path) -> Result<File, SessionStoreErr
                 SessionStoreError::Place(PlaceError { path, why: PathProblem::NotAFolder })
             }
             (_, PlaceError { path, why: PathProblem::System(error) }) => {
-                SessionStoreError::io("open", path)(error)
+                SessionStoreError::from_io("open", path)(error)
             }
             (_, error) => SessionStoreError::Place(error),
         }
@@ -36,8 +36,8 @@ pub fn open_plain_in(folder: &Path, name: &Path) -> Result<File, SessionStoreErr
 /// Checks that a file that this process is about to open or create is a regular file or missing.
 ///
 /// # Errors
-/// As [`open_plain_in`].
-pub fn check_plain(path: &Path) -> Result<(), SessionStoreError> {
+/// As [`open_regular_file`].
+pub fn check_regular_file(path: &Path) -> Result<(), SessionStoreError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(()),
         Ok(_) => {
@@ -45,7 +45,7 @@ pub fn check_plain(path: &Path) -> Result<(), SessionStoreError> {
             Err(SessionStoreError::Place(PlaceError { path, why: PathProblem::NotAFile }))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(SessionStoreError::io("open", path)(error)),
+        Err(error) => Err(SessionStoreError::from_io("open", path)(error)),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize as _;
 
 use crate::error::SessionStoreError;
 use crate::line::{self, LINE_BYTES_MAX};
-use crate::plain::open_plain_in;
+use crate::plain::open_regular_file;
 use crate::record::{FORMAT_VERSION, SessionHeader, StoredRecord, record_type};
 
 /// A part of a file that holds no record.
@@ -48,11 +48,12 @@ impl SessionReader {
     /// If it is not a regular file, cannot be read, is not a session, or has a newer format.
     pub(crate) fn open(sessions: &Path, path: &Path) -> Result<Self, SessionStoreError> {
         let name = path.strip_prefix(sessions).unwrap_or(path);
-        let mut file = BufReader::new(open_plain_in(sessions, name)?);
+        let mut file = BufReader::new(open_regular_file(sessions, name)?);
         let not_a_session = || SessionStoreError::NotASession(path.to_owned());
-        let (line, is_whole) = next_line(&mut file, u64::MAX, path)?.ok_or_else(not_a_session)?;
-        let first =
-            line::decode(&line).filter(|it| is_whole && it.record.kind == record_type::HEADER);
+        let (line, is_whole) =
+            read_next_line(&mut file, u64::MAX, path)?.ok_or_else(not_a_session)?;
+        let first = line::decode_record(&line)
+            .filter(|it| is_whole && it.record.kind == record_type::HEADER);
         let first = first.ok_or_else(not_a_session)?;
         let (begun_ms, data) = (first.at_ms, first.record.data);
         let version =
@@ -77,7 +78,7 @@ impl SessionReader {
     }
 
     /// Returns the offset after the last whole record that was read.
-    pub fn end(&self) -> u64 {
+    pub fn end_offset(&self) -> u64 {
         self.end
     }
 
@@ -86,13 +87,13 @@ impl SessionReader {
         &self.problems
     }
 
-    /// Skips all records before an offset that [`end`](Self::end) has returned for this file.
-    /// Returns false, and skips nothing, if no record ends there.
+    /// Skips all records before an offset that [`end_offset`](Self::end_offset) has returned for
+    /// this file. Returns false, and skips nothing, if no record ends there.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn skip_to(&mut self, offset: u64) -> Result<bool, SessionStoreError> {
-        let failed = |error| SessionStoreError::io("read", &self.path)(error);
+        let failed = |error| SessionStoreError::from_io("read", &self.path)(error);
         let length = self.file.get_ref().metadata().map_err(failed)?.len();
         if offset < self.end || offset > length {
             return Ok(false);
@@ -112,7 +113,7 @@ impl SessionReader {
     /// # Errors
     /// If the file cannot be read.
     pub fn read_rest(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
-        let failed = |error| SessionStoreError::io("read", &self.path)(error);
+        let failed = |error| SessionStoreError::from_io("read", &self.path)(error);
         // An append that fails undoes what it wrote, so it must not be seen before its end. Without
         // locks, for example on a network disk, this is only less exact.
         let locked = self.file.get_ref().lock_shared();
@@ -121,42 +122,45 @@ impl SessionReader {
             self.file.get_ref().unlock().map_err(failed)?;
         }
         let length = length.map_err(failed)?;
-        self.read_before(length)
+        self.read_until(length)
     }
 
     /// Returns the last record of a type among those that follow, and parses no others.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn last_of(&mut self, kind: &str) -> Result<Option<StoredRecord>, SessionStoreError> {
+    pub fn last_record_of(
+        &mut self,
+        kind: &str,
+    ) -> Result<Option<StoredRecord>, SessionStoreError> {
         /// The type follows a few numbers, so it is in the first bytes of a line.
         const HEAD_BYTES: usize = 256;
         let (mut last, text) = (None, format!("\"type\":\"{kind}\","));
-        while let Some((line, is_whole)) = next_line(&mut self.file, u64::MAX, &self.path)? {
+        while let Some((line, is_whole)) = read_next_line(&mut self.file, u64::MAX, &self.path)? {
             let mut windows = line[..line.len().min(HEAD_BYTES)].windows(text.len());
             let is_asked = windows.any(|window| window == text.as_bytes());
-            let record = if is_asked && is_whole { line::decode(&line) } else { None };
+            let record = if is_asked && is_whole { line::decode_record(&line) } else { None };
             last = record.filter(|it| it.record.kind == kind).or(last);
         }
         Ok(last)
     }
 
     /// Reads all records that follow, for the process that has locked the file.
-    pub(crate) fn read_locked(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
-        self.read_before(u64::MAX)
+    pub(crate) fn read_locked_rest(&mut self) -> Result<Vec<StoredRecord>, SessionStoreError> {
+        self.read_until(u64::MAX)
     }
 
-    fn read_before(&mut self, length: u64) -> Result<Vec<StoredRecord>, SessionStoreError> {
+    fn read_until(&mut self, length: u64) -> Result<Vec<StoredRecord>, SessionStoreError> {
         let mut records = Vec::new();
         self.problems.retain(|problem| !matches!(problem, ReadProblem::TornEnd { .. }));
         let seek = self.file.seek(SeekFrom::Start(self.end));
-        seek.map_err(SessionStoreError::io("read", &self.path))?;
+        seek.map_err(SessionStoreError::from_io("read", &self.path))?;
         let mut left = length.saturating_sub(self.end);
         let (mut damaged, mut damaged_lines) = (0, 0);
-        while let Some((line, is_whole)) = next_line(&mut self.file, left, &self.path)? {
+        while let Some((line, is_whole)) = read_next_line(&mut self.file, left, &self.path)? {
             let bytes = line.len() as u64 + u64::from(is_whole);
             left = left.saturating_sub(bytes);
-            match line::decode(&line).filter(|_| is_whole) {
+            match line::decode_record(&line).filter(|_| is_whole) {
                 Some(record) => {
                     if damaged > 0 {
                         let line = self.lines + 1;
@@ -178,14 +182,14 @@ impl SessionReader {
 }
 
 /// Reads the next line of at most this many bytes, without its newline, and whether it has one.
-fn next_line(
+fn read_next_line(
     file: &mut BufReader<File>,
     left: u64,
     path: &Path,
 ) -> Result<Option<(Vec<u8>, bool)>, SessionStoreError> {
     let mut line = Vec::new();
     let read = file.by_ref().take(left.min(LINE_BYTES_MAX)).read_until(b'\n', &mut line);
-    read.map_err(SessionStoreError::io("read", path))?;
+    read.map_err(SessionStoreError::from_io("read", path))?;
     if line.is_empty() {
         return Ok(None);
     }

@@ -19,7 +19,7 @@ const DELETED: &str = ".deleted-";
 /// How long a copy may take. An older draft is the rest of a crash.
 const DRAFT_AGE_MAX: Duration = Duration::from_hours(24);
 
-/// The sessions that [`SessionStore::expire`] deleted.
+/// The sessions that [`SessionStore::expire_sessions`] deleted.
 #[derive(Debug, Default)]
 pub struct ExpiredSessions {
     /// The deleted sessions, the oldest first.
@@ -42,7 +42,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session, or another process has it open.
-    pub fn delete(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+    pub fn delete_session(&self, id: &SessionId) -> Result<(), SessionStoreError> {
         let folder = self.existing_folder(id)?;
         let lock = lock_folder(&folder, id.as_str())?;
         if let OwnerState::InUse { pid } = owner_state(&folder)? {
@@ -65,7 +65,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If the sessions cannot be listed.
-    pub fn expire(
+    pub fn expire_sessions(
         &self,
         max_age: Option<Duration>,
         max_total_bytes: Option<u64>,
@@ -75,7 +75,7 @@ impl SessionStore {
             return Ok(expired);
         }
         let now = SystemTime::now();
-        let sessions = self.list()?.into_iter().filter_map(|id| self.aged(id));
+        let sessions = self.list_sessions()?.into_iter().filter_map(|id| self.session_age(id));
         let mut sessions: Vec<AgedSession> = sessions.collect();
         sessions.sort_by_key(|session| session.changed);
         let mut total: u64 = sessions.iter().map(|session| session.bytes).sum();
@@ -86,7 +86,7 @@ impl SessionStore {
             if !is_old && max_total_bytes.is_none_or(|most| total <= most) {
                 continue;
             }
-            match self.delete(&id) {
+            match self.delete_session(&id) {
                 Ok(()) => {
                     total = total.saturating_sub(bytes);
                     expired.deleted.push(id);
@@ -100,7 +100,7 @@ impl SessionStore {
     }
 
     /// Creates an empty folder in which a session is made.
-    pub(crate) fn draft(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
+    pub(crate) fn create_draft_folder(&self, id: &SessionId) -> Result<PathBuf, SessionStoreError> {
         let folder = self.folder().join(format!("{DRAFT}{id}-{}", std::process::id()));
         self.disk.remove_folder(&folder)?;
         self.disk.make_folder(&folder)?;
@@ -111,7 +111,7 @@ impl SessionStore {
     pub(crate) fn remove_leftovers(&self) -> Result<(), SessionStoreError> {
         for name in names_in(self.folder())? {
             let is_leftover = name.starts_with(DELETED)
-                || (name.starts_with(DRAFT) && is_old(&self.folder().join(&name)));
+                || (name.starts_with(DRAFT) && is_old_folder(&self.folder().join(&name)));
             if is_leftover {
                 self.disk.remove_folder(&self.folder().join(name))?;
             }
@@ -119,24 +119,24 @@ impl SessionStore {
         Ok(())
     }
 
-    fn aged(&self, id: SessionId) -> Option<AgedSession> {
+    fn session_age(&self, id: SessionId) -> Option<AgedSession> {
         let folder = self.existing_folder(&id).ok()?;
         let changed = fs::metadata(folder.join(RECORDS)).ok()?.modified().ok()?;
-        Some(AgedSession { id, changed, bytes: bytes_in(&folder) })
+        Some(AgedSession { id, changed, bytes: folder_bytes(&folder) })
     }
 }
 
-fn is_old(folder: &Path) -> bool {
+fn is_old_folder(folder: &Path) -> bool {
     let modified = fs::metadata(folder).and_then(|found| found.modified());
     modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > DRAFT_AGE_MAX))
 }
 
 /// Returns the bytes of a folder's files. A file that cannot be read counts as empty. Copies of a
 /// session share files, so each counts a part of them.
-fn bytes_in(folder: &Path) -> u64 {
+fn folder_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {
-        Ok(found) if found.is_dir() => bytes_in(&entry.path()),
+        Ok(found) if found.is_dir() => folder_bytes(&entry.path()),
         Ok(found) => found.len() / found.nlink().max(1),
         Err(_) => 0,
     });

@@ -37,13 +37,13 @@ impl SessionRecord {
     pub fn history_change(&self) -> Option<Option<HistoryChange<'_>>> {
         match self.kind.as_str() {
             record_type::MESSAGE => Some(Some(HistoryChange::Append(&self.data))),
-            record_type::CHANGE => Some(change_of(&self.data)),
+            record_type::CHANGE => Some(parse_change(&self.data)),
             _ => None,
         }
     }
 }
 
-fn change_of(data: &Value) -> Option<HistoryChange<'_>> {
+fn parse_change(data: &Value) -> Option<HistoryChange<'_>> {
     let number = |name: &str| Some(usize::try_from(data[name].as_u64()?).unwrap_or(usize::MAX));
     Some(match data["change"].as_str()? {
         "replace" => HistoryChange::Replace { index: number("index")?, entry: &data["entry"] },
@@ -85,7 +85,7 @@ impl<T> Default for ReplayedHistory<T> {
 impl<T> ReplayedHistory<T> {
     /// Applies a record. `read` reads an entry. Records that do not change the history have no
     /// effect. Returns `None` if the change is damaged or does not fit, and nothing changes then.
-    pub fn apply(
+    pub fn apply_record(
         &mut self,
         stored: &StoredRecord,
         read: impl FnOnce(&Value) -> Option<T>,
@@ -117,7 +117,7 @@ impl<T> ReplayedHistory<T> {
     }
 
     /// Returns copies of the entries that are not forgotten.
-    pub fn kept(&self) -> Vec<T>
+    pub fn kept_entries(&self) -> Vec<T>
     where
         T: Clone,
     {
@@ -149,19 +149,19 @@ mod tests {
 
     use super::*;
 
-    fn replay(records: &[Value]) -> (ReplayedHistory<String>, usize) {
+    fn replay_records(records: &[Value]) -> (ReplayedHistory<String>, usize) {
         let (mut history, mut damaged) = (ReplayedHistory::default(), 0);
         for (seq, data) in (1..).zip(records) {
             let kind = if data.is_object() { record_type::CHANGE } else { record_type::MESSAGE };
             let record = SessionRecord::new(kind, data.clone());
             let stored = StoredRecord { seq, at_ms: 0, epoch: 1, record };
             let read = |entry: &Value| entry.as_str().map(str::to_owned);
-            damaged += usize::from(history.apply(&stored, read).is_none());
+            damaged += usize::from(history.apply_record(&stored, read).is_none());
         }
         (history, damaged)
     }
 
-    fn texts(history: ReplayedHistory<String>) -> Vec<String> {
+    fn kept_texts(history: ReplayedHistory<String>) -> Vec<String> {
         history.into_entries().into_iter().map(|it| it.entry).collect()
     }
 
@@ -178,11 +178,11 @@ mod tests {
             json!({ "change": "cut", "length": 2 }),
             json!("f"),
         ];
-        assert_eq!(texts(replay(&records).0), ["a", "b", "c", "D", "f"]);
-        let (kept, forgotten) = replay(&records).0.into_kept_and_forgotten();
+        assert_eq!(kept_texts(replay_records(&records).0), ["a", "b", "c", "D", "f"]);
+        let (kept, forgotten) = replay_records(&records).0.into_kept_and_forgotten();
         assert_eq!((kept.join(""), forgotten.join("")), ("aDf".to_owned(), "bc".to_owned()));
         let oldest = [json!("a"), json!("b"), json!({ "change": "forget", "count": 1 })];
-        assert_eq!(replay(&oldest).0.into_kept_and_forgotten().0, ["b"]);
+        assert_eq!(replay_records(&oldest).0.into_kept_and_forgotten().0, ["b"]);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             json!({ "change": "of a later version" }),
         ];
         let records: Vec<Value> = [json!("a")].into_iter().chain(changes).collect();
-        let (history, damaged) = replay(&records);
-        assert_eq!((texts(history), damaged), (vec!["a".to_owned()], 6));
+        let (history, damaged) = replay_records(&records);
+        assert_eq!((kept_texts(history), damaged), (vec!["a".to_owned()], 6));
     }
 }

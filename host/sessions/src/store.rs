@@ -23,7 +23,7 @@ use crate::error::SessionStoreError;
 use crate::owner::{self, OwnerClaim, OwnerState};
 use crate::reader::{ReadProblem, SessionReader};
 use crate::record::{SessionHeader, SessionOpener, StoredRecord};
-use crate::writer::{SessionWriter, WriterPaths, folders_of};
+use crate::writer::{SessionWriter, WriterPaths, folders_to_sync};
 
 /// The records of a session, in its folder.
 pub(crate) const RECORDS: &str = "session.jsonl";
@@ -79,7 +79,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If the id is taken, or the disk refuses.
-    pub fn create(
+    pub fn create_session(
         &self,
         id: &SessionId,
         workspace: &str,
@@ -88,7 +88,7 @@ impl SessionStore {
         let folder = self.session_folder(id)?;
         self.disk.make_folder(&self.folder)?;
         self.disk.make_folder(&folder)?;
-        let claim = OwnerClaim::claim(&self.disk, &folder, id.as_str(), false)?;
+        let claim = OwnerClaim::claim_folder(&self.disk, &folder, id.as_str(), false)?;
         if folder.join(RECORDS).exists() {
             return Err(SessionStoreError::AlreadyExists(id.as_str().to_owned()));
         }
@@ -107,7 +107,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session, another process has it open, or it cannot be read.
-    pub fn open(
+    pub fn open_session(
         &self,
         id: &SessionId,
         take_over: bool,
@@ -116,7 +116,7 @@ impl SessionStore {
         // Before the claim: a file that this program cannot read stays with its owner.
         let reader = SessionReader::open(&self.folder, &folder.join(RECORDS))?;
         let workspace = reader.header().workspace.clone();
-        let claim = OwnerClaim::claim(&self.disk, &folder, id.as_str(), take_over)?;
+        let claim = OwnerClaim::claim_folder(&self.disk, &folder, id.as_str(), take_over)?;
         self.mark_changed(id)?;
         let paths = self.writer_paths(id, &folder);
         let (writer, records, problems) = SessionWriter::open(self.disk.clone(), paths, claim)?;
@@ -127,7 +127,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session, or it cannot be read.
-    pub fn read(&self, id: &SessionId) -> Result<SessionReader, SessionStoreError> {
+    pub fn read_session(&self, id: &SessionId) -> Result<SessionReader, SessionStoreError> {
         SessionReader::open(&self.folder, &self.existing_folder(id)?.join(RECORDS))
     }
 
@@ -135,8 +135,8 @@ impl SessionStore {
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<SessionId>, SessionStoreError> {
-        let mut ids = self.ids_with(|_| true)?;
+    pub fn list_sessions(&self) -> Result<Vec<SessionId>, SessionStoreError> {
+        let mut ids = self.session_ids_matching(|_| true)?;
         ids.sort_unstable_by(|one, other| other.as_str().cmp(one.as_str()));
         Ok(ids)
     }
@@ -146,8 +146,8 @@ impl SessionStore {
     ///
     /// # Errors
     /// Why not.
-    pub fn check_free(&self, id: &SessionId) -> Result<(), SessionStoreError> {
-        self.read(id)?;
+    pub fn check_can_open(&self, id: &SessionId) -> Result<(), SessionStoreError> {
+        self.read_session(id)?;
         match self.owner_state(id)? {
             OwnerState::Free => Ok(()),
             OwnerState::InUse { pid } => {
@@ -175,7 +175,7 @@ impl SessionStore {
             // A session that cannot be read is not open.
             Ok(OwnerState::Free) | Err(_) => None,
         };
-        Ok(self.changed()?.into_iter().filter_map(state).collect())
+        Ok(self.changed_sessions()?.into_iter().filter_map(state).collect())
     }
 
     /// Returns the folder for outputs of a session's tools that are not complete yet. It does not
@@ -193,21 +193,21 @@ impl SessionStore {
     ///
     /// # Errors
     /// If the file cannot be read, or the disk refuses.
-    pub fn keep_output(&self, id: &SessionId, file: &Path) -> Result<PathBuf, SessionStoreError> {
-        attachments::keep_file(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), file)
+    pub fn attach_output(&self, id: &SessionId, file: &Path) -> Result<PathBuf, SessionStoreError> {
+        attachments::adopt_file(&self.disk, &self.session_folder(id)?.join(ATTACHMENTS), file)
     }
 
     /// Lists the attachments of a session whose paths are in a text.
-    pub fn outputs_named_in<'a>(&self, id: &SessionId, text: &'a str) -> Vec<&'a str> {
+    pub fn named_outputs<'a>(&self, id: &SessionId, text: &'a str) -> Vec<&'a str> {
         let folder = self.attachments_folder(id).display().to_string();
-        attachments::paths_in(text, &folder).into_iter().map(|(_, name)| name).collect()
+        attachments::content_paths(text, &folder).into_iter().map(|(_, name)| name).collect()
     }
 
     /// Stores a large content of a session. Returns its name.
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn keep_attachment(
+    pub fn store_attachment(
         &self,
         id: &SessionId,
         content: &[u8],
@@ -219,18 +219,18 @@ impl SessionStore {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn attachment(
+    pub fn read_attachment(
         &self,
         id: &SessionId,
         name: &str,
     ) -> Result<Option<Vec<u8>>, SessionStoreError> {
-        attachments::read(&self.session_folder(id)?.join(ATTACHMENTS), name)
+        attachments::read_content(&self.session_folder(id)?.join(ATTACHMENTS), name)
     }
 
     /// Marks a session as changed, so that the index reads it. Only an owner does this, because the
     /// index removes the mark of a session without one.
     pub(crate) fn mark_changed(&self, id: &SessionId) -> Result<(), SessionStoreError> {
-        let path = self.mark_of(id);
+        let path = self.mark_path(id);
         if path.exists() {
             return Ok(());
         }
@@ -243,19 +243,19 @@ impl SessionStore {
     }
 
     /// Lists the marked sessions.
-    pub(crate) fn changed(&self) -> Result<Vec<SessionId>, SessionStoreError> {
+    pub(crate) fn changed_sessions(&self) -> Result<Vec<SessionId>, SessionStoreError> {
         let names = names_in(&self.folder.join(CHANGED))?;
         let ids = names.into_iter().map(SessionId::new);
         Ok(ids.filter(|id| self.session_folder(id).is_ok()).collect())
     }
 
     /// Returns the path of a session's mark.
-    pub(crate) fn mark_of(&self, id: &SessionId) -> PathBuf {
+    pub(crate) fn mark_path(&self, id: &SessionId) -> PathBuf {
         self.folder.join(CHANGED).join(id.as_str())
     }
 
     /// Lists the sessions whose ids pass, in any order.
-    pub(crate) fn ids_with(
+    pub(crate) fn session_ids_matching(
         &self,
         passes: impl Fn(&str) -> bool,
     ) -> Result<Vec<SessionId>, SessionStoreError> {
@@ -292,7 +292,7 @@ impl SessionStore {
             file: folder.join(RECORDS),
             id: id.as_str().to_owned(),
             // With the folder above, which has the name of the folder with all sessions.
-            folders: folders_of(folder, &[&above, &self.folder, &changed]),
+            folders: folders_to_sync(folder, &[&above, &self.folder, &changed]),
         }
     }
 }
@@ -302,7 +302,7 @@ pub(crate) fn names_in(folder: &Path) -> Result<Vec<String>, SessionStoreError> 
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(SessionStoreError::io("read", folder)(error)),
+        Err(error) => return Err(SessionStoreError::from_io("read", folder)(error)),
     };
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
 }

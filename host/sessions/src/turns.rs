@@ -29,7 +29,7 @@ fn numbered_prompts(effective: &[StoredRecord]) -> Vec<NumberedPrompt> {
     let mut history = ReplayedHistory::default();
     for stored in effective {
         // A damaged change has no effect.
-        let _ = history.apply(stored, IndexedText::from_entry);
+        let _ = history.apply_record(stored, IndexedText::from_entry);
     }
     let prompts = history.into_entries().into_iter().filter(|it| it.entry.is_prompt);
     let numbered = (1..).zip(prompts).map(|(number, ReplayedEntry { seq, at_ms, entry })| {
@@ -43,33 +43,37 @@ impl SessionStore {
     ///
     /// # Errors
     /// If there is no such session, or it cannot be read.
-    pub fn prompts(&self, id: &SessionId) -> Result<Vec<NumberedPrompt>, SessionStoreError> {
-        Ok(numbered_prompts(&effective_records(self.read(id)?.read_rest()?)))
+    pub fn list_prompts(&self, id: &SessionId) -> Result<Vec<NumberedPrompt>, SessionStoreError> {
+        Ok(numbered_prompts(&effective_records(self.read_session(id)?.read_rest()?)))
     }
 
     /// Returns a message of the user.
     ///
     /// # Errors
-    /// As [`SessionStore::prompts`], or if there is no message with this number.
-    pub fn prompt(&self, id: &SessionId, number: u64) -> Result<NumberedPrompt, SessionStoreError> {
-        numbered_prompt(&effective_records(self.read(id)?.read_rest()?), id, number)
+    /// As [`SessionStore::list_prompts`], or if there is no message with this number.
+    pub fn find_prompt(
+        &self,
+        id: &SessionId,
+        number: u64,
+    ) -> Result<NumberedPrompt, SessionStoreError> {
+        numbered_prompt(&effective_records(self.read_session(id)?.read_rest()?), id, number)
     }
 
     /// Returns the number of the last record before a message of the user, if one is given.
     ///
     /// # Errors
-    /// As [`SessionStore::prompt`].
-    pub fn seq_before(
+    /// As [`SessionStore::find_prompt`].
+    pub fn last_seq_before(
         &self,
         id: &SessionId,
         number: Option<u64>,
     ) -> Result<Option<u64>, SessionStoreError> {
         match number {
             Some(number) => {
-                let records = effective_records(self.read(id)?.read_rest()?);
-                Ok(Some(last_before(&records, &numbered_prompt(&records, id, number)?)))
+                let records = effective_records(self.read_session(id)?.read_rest()?);
+                Ok(Some(last_seq_before_prompt(&records, &numbered_prompt(&records, id, number)?)))
             }
-            None => self.read(id).map(|_| None),
+            None => self.read_session(id).map(|_| None),
         }
     }
 
@@ -77,16 +81,16 @@ impl SessionStore {
     /// can change the session until the result is finished or dropped.
     ///
     /// # Errors
-    /// As [`SessionStore::prompt`] and [`SessionStore::open`].
+    /// As [`SessionStore::find_prompt`] and [`SessionStore::open_session`].
     pub fn open_rewind(
         &self,
         id: &SessionId,
         number: u64,
     ) -> Result<OpenedRewind, SessionStoreError> {
-        let OpenedSession { writer, records, .. } = self.open(id, false)?;
+        let OpenedSession { writer, records, .. } = self.open_session(id, false)?;
         let records = effective_records(records);
         let prompt = numbered_prompt(&records, id, number)?;
-        let seq = last_before(&records, &prompt);
+        let seq = last_seq_before_prompt(&records, &prompt);
         Ok(OpenedRewind { prompt, seq, writer })
     }
 
@@ -124,7 +128,7 @@ impl OpenedRewind {
     /// If the disk refuses, or another process has taken the session over.
     pub fn finish(mut self) -> Result<(), SessionStoreError> {
         let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": self.seq }));
-        self.writer.append([rewind], Durability::Synced).map(drop)
+        self.writer.append_records([rewind], Durability::Synced).map(drop)
     }
 }
 
@@ -141,7 +145,7 @@ fn numbered_prompt(
 }
 
 /// Returns the number of the last record before a message, or 0.
-fn last_before(effective: &[StoredRecord], prompt: &NumberedPrompt) -> u64 {
+fn last_seq_before_prompt(effective: &[StoredRecord], prompt: &NumberedPrompt) -> u64 {
     let before = effective.iter().take_while(|stored| stored.seq < prompt.seq).last();
     before.map_or(0, |stored| stored.seq)
 }

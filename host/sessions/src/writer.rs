@@ -60,15 +60,15 @@ impl SessionWriter {
         let WriterPaths { sessions, file: path, id, folders } = paths;
         let file = open_own_file(&path, OpenOptions::new().append(true).read(true))?;
         // The owner before may be in an append.
-        file.lock().map_err(SessionStoreError::io("lock", &path))?;
+        file.lock().map_err(SessionStoreError::from_io("lock", &path))?;
         let mut reader = SessionReader::open(&sessions, &path)?;
-        let records = reader.read_locked()?;
-        let end = reader.end();
-        let length = file.metadata().map_err(SessionStoreError::io("read", &path))?.len();
+        let records = reader.read_locked_rest()?;
+        let end = reader.end_offset();
+        let length = file.metadata().map_err(SessionStoreError::from_io("read", &path))?.len();
         if length > end {
-            disk.cut(&file, &path, end)?;
+            disk.truncate_file(&file, &path, end)?;
         }
-        file.unlock().map_err(SessionStoreError::io("unlock", &path))?;
+        file.unlock().map_err(SessionStoreError::from_io("unlock", &path))?;
         let next_seq = records.iter().map(|stored| stored.seq).max().unwrap_or(0) + 1;
         // The files of earlier owners may be gone, for example after a loss of power.
         let last_epoch = records.last().map_or(0, |last| last.epoch);
@@ -113,7 +113,7 @@ impl SessionWriter {
             is_unsynced: false,
             unsynced_folders: folders,
         };
-        writer.append([header], Durability::Written)?;
+        writer.append_records([header], Durability::Written)?;
         writer.disk.rename(&part, &path)?;
         writer.path = path;
         Ok(writer)
@@ -142,7 +142,7 @@ impl SessionWriter {
     /// [`SessionStoreError::Unwritable`] if a record is too long. If the disk
     /// refuses to write, nothing is added. If it refuses only to sync, the records are added, and
     /// a loss of power may lose them. A later append may succeed in both cases.
-    pub fn append(
+    pub fn append_records(
         &mut self,
         records: impl IntoIterator<Item = SessionRecord>,
         durability: Durability,
@@ -151,18 +151,18 @@ impl SessionWriter {
         let mut seq = self.next_seq;
         let mut lines = Vec::new();
         for record in records {
-            let encoded = line::encode(&StoredRecord { seq, at_ms, epoch, record });
+            let encoded = line::encode_record(&StoredRecord { seq, at_ms, epoch, record });
             lines.extend(encoded.map_err(unwritable_record_error(&self.id))?);
             seq += 1;
         }
-        self.file.lock().map_err(SessionStoreError::io("lock", &self.path))?;
-        let written = self.write(&lines);
+        self.file.lock().map_err(SessionStoreError::from_io("lock", &self.path))?;
+        let written = self.write_lines(&lines);
         // Closing the file would release it too.
         let _ = self.file.unlock();
         written?;
         self.next_seq = seq;
         if durability == Durability::Synced {
-            self.sync()?;
+            self.sync_records()?;
         }
         Ok(seq.saturating_sub(1))
     }
@@ -171,11 +171,11 @@ impl SessionWriter {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn sync(&mut self) -> Result<(), SessionStoreError> {
+    pub fn sync_records(&mut self) -> Result<(), SessionStoreError> {
         if !self.is_unsynced {
             return Ok(());
         }
-        self.disk.sync(&self.file, &self.path)?;
+        self.disk.sync_file(&self.file, &self.path)?;
         while let Some(folder) = self.unsynced_folders.last() {
             self.disk.sync_folder(folder)?;
             self.unsynced_folders.pop();
@@ -184,18 +184,18 @@ impl SessionWriter {
         Ok(())
     }
 
-    fn write(&mut self, lines: &[u8]) -> Result<(), SessionStoreError> {
+    fn write_lines(&mut self, lines: &[u8]) -> Result<(), SessionStoreError> {
         self.check_owner()?;
-        let found = self.file.metadata().map_err(SessionStoreError::io("read", &self.path))?;
+        let found = self.file.metadata().map_err(SessionStoreError::from_io("read", &self.path))?;
         if found.len() > self.end {
             // A part of a record would hide the ones after it.
-            self.disk.cut(&self.file, &self.path, self.end)?;
+            self.disk.truncate_file(&self.file, &self.path, self.end)?;
         }
         self.end = self.end.min(found.len());
         self.is_unsynced |= !lines.is_empty();
-        if let Err(error) = self.disk.write(&self.file, &self.path, lines) {
+        if let Err(error) = self.disk.append_bytes(&self.file, &self.path, lines) {
             // If the disk refuses this too, the next append or the next owner does it.
-            let _ = self.disk.cut(&self.file, &self.path, self.end);
+            let _ = self.disk.truncate_file(&self.file, &self.path, self.end);
             return Err(error);
         }
         self.end += lines.len() as u64;
@@ -212,7 +212,7 @@ pub(crate) fn unwritable_record_error(
 }
 
 /// Returns the folders whose names must be durable before a session's records are.
-pub(crate) fn folders_of(session: &Path, others: &[&Path]) -> Vec<PathBuf> {
+pub(crate) fn folders_to_sync(session: &Path, others: &[&Path]) -> Vec<PathBuf> {
     // The last one is synced first.
     let mut folders: Vec<PathBuf> = others.iter().map(|folder| (*folder).to_owned()).collect();
     folders.push(session.to_owned());

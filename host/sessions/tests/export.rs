@@ -10,11 +10,11 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::sample::{PIXEL, content, hostile, sample, transcript};
+use crate::sample::{PIXEL, hostile_transcript, json_object, sample_transcript, transcript_of};
 
 #[test]
 fn markdown_shows_calls_with_their_results_and_hides_opaque_data() {
-    let markdown = to_markdown(&sample());
+    let markdown = to_markdown(&sample_transcript());
     expect_file!["fixtures/sample.md"].assert_eq(&markdown);
     for hidden in ["secret-signature", "secret-item"] {
         assert!(!markdown.contains(hidden), "{hidden}");
@@ -22,7 +22,7 @@ fn markdown_shows_calls_with_their_results_and_hides_opaque_data() {
 }
 
 /// Lists the texts of the headings of a document that are not in a block.
-fn headings(markdown: &str) -> Vec<String> {
+fn markdown_headings(markdown: &str) -> Vec<String> {
     let mut headings: Vec<String> = Vec::new();
     let (mut depth, mut in_heading) = (0, false);
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
@@ -49,8 +49,8 @@ fn headings(markdown: &str) -> Vec<String> {
 
 #[test]
 fn hostile_texts_cannot_add_or_hide_a_heading_in_markdown() {
-    let markdown = to_markdown(&hostile());
-    let headings = headings(&markdown);
+    let markdown = to_markdown(&hostile_transcript());
+    let headings = markdown_headings(&markdown);
     let senders: Vec<&str> =
         headings.iter().map(|it| it.split(" · ").next().unwrap()).skip(1).collect();
     assert_eq!(senders, ["User", "Model", "Model", "last heading"], "{markdown}");
@@ -64,12 +64,12 @@ fn hostile_texts_cannot_add_or_hide_a_heading_in_markdown() {
 fn code_with_fences_is_shown_whole_in_a_longer_fence() {
     for run in 1..9 {
         let code = format!("a\n{}\nb", "`".repeat(run));
-        let result = ToolResult::new("1", "t", content(json!({ "output": code })));
+        let result = ToolResult::new("1", "t", json_object(json!({ "output": code })));
         let call = Part::ToolCall(ToolCall::new("1", "t", json!({ "text": code })));
         let messages =
             [Message::user(code.clone()), Message::model(vec![call]), Message::tool([result])];
         let messages = messages.map(|message| TranscriptMessage { message, ..Default::default() });
-        let markdown = to_markdown(&transcript(messages.to_vec()));
+        let markdown = to_markdown(&transcript_of(messages.to_vec()));
         let events = Parser::new(&markdown);
         let mut blocks: Vec<String> = Vec::new();
         let mut in_block = false;
@@ -90,14 +90,14 @@ fn code_with_fences_is_shown_whole_in_a_longer_fence() {
 }
 
 /// Lists the tags of a page without its style.
-fn tags(page: &str) -> Vec<&str> {
+fn page_tags(page: &str) -> Vec<&str> {
     let (_, body) = page.split_once("</style>").unwrap();
     body.split('<').skip(1).map(|it| it.split('>').next().unwrap()).collect()
 }
 
 #[test]
 fn page_has_only_the_elements_that_it_writes_itself() {
-    let page = to_html(&hostile());
+    let page = to_html(&hostile_transcript());
     let known = [
         "/head",
         "body",
@@ -141,7 +141,7 @@ fn page_has_only_the_elements_that_it_writes_itself() {
         "a href=\"https://evil.example/pixel\"",
         "/a",
     ];
-    for tag in tags(&page) {
+    for tag in page_tags(&page) {
         assert!(known.contains(&tag), "<{tag}>");
     }
     assert_eq!(page.matches("<script").count(), 0);
@@ -150,8 +150,9 @@ fn page_has_only_the_elements_that_it_writes_itself() {
     let controls = |it: &char| it.is_control() && *it != '\n';
     assert_eq!(page.chars().filter(controls).count(), 0);
     for pair in ["article", "details", "summary", "pre", "div", "p", "h2", "h3", "span"] {
-        let open = tags(&page).into_iter().filter(|it| it.split(' ').next() == Some(pair)).count();
-        let close = tags(&page).into_iter().filter(|it| *it == format!("/{pair}")).count();
+        let open =
+            page_tags(&page).into_iter().filter(|it| it.split(' ').next() == Some(pair)).count();
+        let close = page_tags(&page).into_iter().filter(|it| *it == format!("/{pair}")).count();
         assert_eq!(open, close, "{pair}");
     }
 }
@@ -159,8 +160,8 @@ fn page_has_only_the_elements_that_it_writes_itself() {
 #[test]
 fn page_loads_nothing_and_holds_each_result_whole() {
     let long: String = (0..20_000).map(|number| format!("line {number}\n")).collect();
-    let mut transcript = sample();
-    let result = ToolResult::new("2", "edit", content(json!({ "output": long })));
+    let mut transcript = sample_transcript();
+    let result = ToolResult::new("2", "edit", json_object(json!({ "output": long })));
     transcript.messages[4].message.parts[1] = Part::ToolResult(result);
     let page = to_html(&transcript);
     assert!(page.contains(&long));
@@ -176,18 +177,18 @@ fn page_loads_nothing_and_holds_each_result_whole() {
 #[test]
 fn page_shows_images_by_their_bytes_and_names_everything_else() {
     let image = |bytes: &'static [u8]| move |_: &str| Some(bytes.to_vec());
-    let page = to_html_with_blobs(&sample(), &image(PIXEL));
+    let page = to_html_with_blobs(&sample_transcript(), &image(PIXEL));
     assert_eq!(page.matches("<img src=\"data:image/png;base64,iVBORw0KGgo").count(), 2);
     // A script that claims to be an image is not one.
     for bytes in [b"<svg onload=x>".as_slice(), b"%PDF-1.7", b""] {
-        let page = to_html_with_blobs(&sample(), &image(bytes));
+        let page = to_html_with_blobs(&sample_transcript(), &image(bytes));
         assert!(!page.contains("<img"));
         assert_eq!(page.matches("Attachment: moon.png (image/png)").count(), 2);
     }
     let limit = 8 * 1024 * 1024;
     for (size, shown) in [(limit, 2), (limit + 1, 0)] {
         let large = |_: &str| Some([PIXEL, &vec![0; size - PIXEL.len()]].concat());
-        assert_eq!(to_html_with_blobs(&sample(), &large).matches("<img").count(), shown);
+        assert_eq!(to_html_with_blobs(&sample_transcript(), &large).matches("<img").count(), shown);
     }
 }
 
@@ -200,7 +201,7 @@ fn through_json_lines(transcript: &Transcript) -> (Transcript, Vec<String>) {
 }
 
 /// Returns a content with its name.
-fn named(content: &[u8]) -> (String, Vec<u8>) {
+fn named_content(content: &[u8]) -> (String, Vec<u8>) {
     let digest = Sha256::digest(content);
     (digest.iter().map(|byte| format!("{byte:02x}")).collect(), content.to_vec())
 }
@@ -208,17 +209,20 @@ fn named(content: &[u8]) -> (String, Vec<u8>) {
 #[test]
 fn json_lines_bring_back_the_same_transcript() {
     let missing = "The content of 1 attachment is missing, because the export does not contain it.";
-    assert_eq!(through_json_lines(&sample()), (sample(), vec![missing.to_owned()]));
-    assert_eq!(through_json_lines(&hostile()), (hostile(), Vec::new()));
+    assert_eq!(
+        through_json_lines(&sample_transcript()),
+        (sample_transcript(), vec![missing.to_owned()])
+    );
+    assert_eq!(through_json_lines(&hostile_transcript()), (hostile_transcript(), Vec::new()));
     let attached = Transcript {
-        attachments: [PIXEL, b"one\n"].map(named).into(),
+        attachments: [PIXEL, b"one\n"].map(named_content).into(),
         attachments_folder: "/home/ann/sessions/a/attachments".to_owned(),
-        ..hostile()
+        ..hostile_transcript()
     };
     assert_eq!(through_json_lines(&attached), (attached.clone(), Vec::new()));
-    let text = to_json_lines(&sample());
+    let text = to_json_lines(&sample_transcript());
     let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
-    assert_eq!(lines.len(), 1 + sample().messages.len());
+    assert_eq!(lines.len(), 1 + sample_transcript().messages.len());
     assert_eq!(
         lines[0],
         json!({
@@ -233,85 +237,96 @@ fn json_lines_bring_back_the_same_transcript() {
 
 #[test]
 fn attachment_whose_content_was_changed_is_left_out() {
-    let transcript = Transcript { attachments: [named(b"one")].into(), ..hostile() };
+    let transcript =
+        Transcript { attachments: [named_content(b"one")].into(), ..hostile_transcript() };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("export.jsonl");
     let changed = to_json_lines(&transcript).replace("b25l", "dHdv");
     std::fs::write(&path, changed).unwrap();
     let imported = import_file(ImportSource::Jaato, &path, None).unwrap();
-    assert_eq!(imported.transcript, hostile());
+    assert_eq!(imported.transcript, hostile_transcript());
     assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
 }
 
 /// A small generator of numbers, so that each run tests the same cases.
-struct Numbers(u64);
+struct RandomTranscript(u64);
 
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+impl RandomTranscript {
+    fn number_below(&mut self, end: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
 
-    fn text(&mut self) -> String {
+    fn random_text(&mut self) -> String {
         let pieces =
             ["a", "\n", "```", "é", "\u{1f319}", "\"", "\\", "<b>", "\0", "\u{2028}", " ", "#"];
-        let count = 1 + self.below(12);
-        (0..count).map(|_| pieces[self.below(pieces.len() as u64) as usize]).collect()
+        let count = 1 + self.number_below(12);
+        (0..count).map(|_| pieces[self.number_below(pieces.len() as u64) as usize]).collect()
     }
 
-    fn value(&mut self, depth: u64) -> Value {
-        match self.below(if depth == 0 { 5 } else { 7 }) {
+    fn random_value(&mut self, depth: u64) -> Value {
+        match self.number_below(if depth == 0 { 5 } else { 7 }) {
             0 => Value::Null,
-            1 => json!(self.below(2) == 0),
-            2 => json!(u64::MAX - self.below(9)),
-            3 => json!(-(self.below(1000) as f64) / 8.0),
-            4 => json!(self.text()),
-            5 => (0..self.below(3)).map(|_| self.value(depth - 1)).collect(),
-            _ => (0..self.below(3)).map(|_| (self.text(), self.value(depth - 1))).collect(),
+            1 => json!(self.number_below(2) == 0),
+            2 => json!(u64::MAX - self.number_below(9)),
+            3 => json!(-(self.number_below(1000) as f64) / 8.0),
+            4 => json!(self.random_text()),
+            5 => (0..self.number_below(3)).map(|_| self.random_value(depth - 1)).collect(),
+            _ => (0..self.number_below(3))
+                .map(|_| (self.random_text(), self.random_value(depth - 1)))
+                .collect(),
         }
     }
 
-    fn answer_parts(&mut self, message: usize) -> Vec<Part> {
-        let count = 1 + self.below(4) as usize;
-        let part = |numbers: &mut Self, at: usize| match numbers.below(5) {
-            0 => Part::thought(numbers.text()).with_signature(numbers.text()),
-            1 => Part::opaque(numbers.value(2)),
-            2 => Part::text(numbers.text()),
-            3 => Part::Unknown(content(json!({ "type": "later", "x": numbers.value(2) }))),
+    fn random_answer_parts(&mut self, message: usize) -> Vec<Part> {
+        let count = 1 + self.number_below(4) as usize;
+        let part = |numbers: &mut Self, at: usize| match numbers.number_below(5) {
+            0 => Part::thought(numbers.random_text()).with_signature(numbers.random_text()),
+            1 => Part::opaque(numbers.random_value(2)),
+            2 => Part::text(numbers.random_text()),
+            3 => {
+                Part::Unknown(json_object(json!({ "type": "later", "x": numbers.random_value(2) })))
+            }
             _ => {
-                let arguments = numbers.value(2);
+                let arguments = numbers.random_value(2);
                 Part::ToolCall(ToolCall::new(format!("{message}-{at}"), "tool", arguments))
             }
         };
         (0..count).map(|at| part(self, at)).collect()
     }
 
-    fn messages(&mut self) -> Vec<TranscriptMessage> {
+    fn random_messages(&mut self) -> Vec<TranscriptMessage> {
         let mut messages = Vec::new();
-        for turn in 0..1 + self.below(5) as usize {
-            let prompt = Message { role: Role::User, parts: vec![Part::text(self.text())] };
+        for turn in 0..1 + self.number_below(5) as usize {
+            let prompt = Message { role: Role::User, parts: vec![Part::text(self.random_text())] };
             messages.push(prompt);
             loop {
-                let parts = self.answer_parts(messages.len() * 100 + turn);
+                let parts = self.random_answer_parts(messages.len() * 100 + turn);
                 messages.push(Message::model(parts));
                 let calls: Vec<ToolCall> = messages.last().unwrap().tool_calls().cloned().collect();
                 if calls.is_empty() {
                     break;
                 }
                 let results = calls.into_iter().map(|call| ToolResult {
-                    is_error: self.below(2) == 0,
-                    attachments: (0..self.below(2)).map(|_| DataPart::blob("a/b", "c")).collect(),
-                    ..ToolResult::new(call.id, call.name, content(json!({ "x": self.value(3) })))
+                    is_error: self.number_below(2) == 0,
+                    attachments: (0..self.number_below(2))
+                        .map(|_| DataPart::blob("a/b", "c"))
+                        .collect(),
+                    ..ToolResult::new(
+                        call.id,
+                        call.name,
+                        json_object(json!({ "x": self.random_value(3) })),
+                    )
                 });
                 messages.push(Message::tool(results.collect::<Vec<_>>()));
             }
         }
         let with_facts = |message| TranscriptMessage {
-            at_ms: self.below(9_000_000) as i64 - 1000,
+            at_ms: self.number_below(9_000_000) as i64 - 1000,
             message,
-            model: (self.below(2) == 0).then(|| self.text()),
-            note: (self.below(3) == 0).then(|| "broke off".to_owned()),
+            model: (self.number_below(2) == 0).then(|| self.random_text()),
+            note: (self.number_below(3) == 0).then(|| "broke off".to_owned()),
         };
         messages.into_iter().map(with_facts).collect()
     }
@@ -320,15 +335,18 @@ impl Numbers {
 #[test]
 fn json_lines_bring_back_any_transcript() {
     for seed in 0..300 {
-        let mut numbers = Numbers(seed);
-        let mut transcript = transcript(numbers.messages());
-        transcript.name = numbers.text();
+        let mut numbers = RandomTranscript(seed);
+        let mut transcript = transcript_of(numbers.random_messages());
+        transcript.name = numbers.random_text();
         transcript.begun_ms = -1;
         let (imported, notes) = through_json_lines(&transcript);
         assert_eq!(imported, transcript, "seed {seed}");
         assert!(notes.iter().all(|note| note.contains("attachment")), "seed {seed}: {notes:?}");
         // No text of any transcript makes a document that does not end.
-        assert_eq!(headings(&(to_markdown(&transcript) + "\n# end\n")).last().unwrap(), "end");
+        assert_eq!(
+            markdown_headings(&(to_markdown(&transcript) + "\n# end\n")).last().unwrap(),
+            "end"
+        );
         assert!(to_html(&transcript).ends_with("</main>\n</body>\n</html>\n"));
     }
 }
@@ -363,14 +381,14 @@ fn sequence_shows_prompts_requests_calls_and_results_in_order() {
             p0->>p1: And Mars?
             Note over p0,p1: not sent
     "#]]
-    .assert_eq(&to_mermaid(&sample(), &[]));
-    let plantuml = to_plantuml(&sample(), &[]);
+    .assert_eq(&to_mermaid(&sample_transcript(), &[]));
+    let plantuml = to_plantuml(&sample_transcript(), &[]);
     assert!(plantuml.starts_with("@startuml\ntitle Fix the moon phase\n"), "{plantuml}");
     assert!(plantuml.ends_with("@enduml\n"), "{plantuml}");
     let arrows = |text: &str| text.lines().filter(|line| line.contains("->")).count();
-    assert_eq!(arrows(&plantuml), arrows(&to_mermaid(&sample(), &[])));
+    assert_eq!(arrows(&plantuml), arrows(&to_mermaid(&sample_transcript(), &[])));
 
-    let json = to_sequence_json(&sample(), &[]);
+    let json = to_sequence_json(&sample_transcript(), &[]);
     let steps = json["steps"].as_array().unwrap();
     assert_eq!(steps.len(), arrows(&plantuml));
     let failed = steps.iter().find(|step| step["is_error"] == true).unwrap();
@@ -428,9 +446,12 @@ fn sequence_shows_agents_between_the_steps_of_their_openers() {
 
 #[test]
 fn hostile_texts_cannot_add_a_line_to_a_sequence() {
-    let steps = to_sequence_json(&hostile(), &[])["steps"].as_array().unwrap().len();
-    let noted = to_sequence_json(&hostile(), &[])["steps"].to_string().matches("\"note\"").count();
-    for text in [to_mermaid(&hostile(), &[]), to_plantuml(&hostile(), &[])] {
+    let steps = to_sequence_json(&hostile_transcript(), &[])["steps"].as_array().unwrap().len();
+    let noted = to_sequence_json(&hostile_transcript(), &[])["steps"]
+        .to_string()
+        .matches("\"note\"")
+        .count();
+    for text in [to_mermaid(&hostile_transcript(), &[]), to_plantuml(&hostile_transcript(), &[])] {
         let arrows =
             text.lines().filter(|line| line.trim_start().starts_with('p') && line.contains("->"));
         assert_eq!(

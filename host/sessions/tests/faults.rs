@@ -15,11 +15,11 @@ use jaato_sessions::{
 };
 use tempfile::TempDir;
 
-use crate::{id, prompt, texts};
+use crate::{prompt_record, session_id, stored_texts};
 
 /// The behaviour of the disk at one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum DiskFault {
     /// The step fails, and nothing happens.
     Error(io::ErrorKind),
     /// A write writes half of its bytes. Other steps fail.
@@ -30,18 +30,18 @@ enum Fault {
     End,
 }
 
-const FAULTS: [Fault; 5] = [
-    Fault::Error(io::ErrorKind::StorageFull),
-    Fault::Error(io::ErrorKind::Other),
-    Fault::ShortWrite,
-    Fault::ShortWriteThatStays,
-    Fault::End,
+const FAULTS: [DiskFault; 5] = [
+    DiskFault::Error(io::ErrorKind::StorageFull),
+    DiskFault::Error(io::ErrorKind::Other),
+    DiskFault::ShortWrite,
+    DiskFault::ShortWriteThatStays,
+    DiskFault::End,
 ];
 
 /// A disk with a fault at one step, and what it would keep without power.
 #[derive(Debug)]
 struct FailingDisk {
-    fault: Fault,
+    fault: DiskFault,
     at: usize,
     steps: AtomicUsize,
     durable: Mutex<DurableState>,
@@ -73,18 +73,18 @@ enum PowerLoss {
 }
 
 impl FailingDisk {
-    fn new(fault: Fault, at: usize) -> Arc<Self> {
+    fn new(fault: DiskFault, at: usize) -> Arc<Self> {
         let (steps, durable) = (AtomicUsize::new(0), Mutex::default());
         Arc::new(Self { fault, at, steps, durable })
     }
 
-    fn durable(&self) -> std::sync::MutexGuard<'_, DurableState> {
+    fn lock_durable(&self) -> std::sync::MutexGuard<'_, DurableState> {
         self.durable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DiskHook for FailingDisk {
-    fn before(&self, step: &DiskStep<'_>) -> io::Result<()> {
+    fn before_step(&self, step: &DiskStep<'_>) -> io::Result<()> {
         let now = self.steps.fetch_add(1, Relaxed);
         let half = |step: &DiskStep<'_>| {
             if let DiskStep::Write { file, bytes } = step {
@@ -93,31 +93,36 @@ impl DiskHook for FailingDisk {
             }
         };
         match self.fault {
-            Fault::Error(kind) if now == self.at => Err(kind.into()),
-            Fault::ShortWrite | Fault::ShortWriteThatStays | Fault::End if now == self.at => {
+            DiskFault::Error(kind) if now == self.at => Err(kind.into()),
+            DiskFault::ShortWrite | DiskFault::ShortWriteThatStays | DiskFault::End
+                if now == self.at =>
+            {
                 half(step);
                 Err(io::ErrorKind::StorageFull.into())
             }
-            Fault::ShortWriteThatStays if now == self.at + 1 => {
+            DiskFault::ShortWriteThatStays if now == self.at + 1 => {
                 Err(io::ErrorKind::StorageFull.into())
             }
-            Fault::End if now > self.at => Err(io::ErrorKind::Other.into()),
-            Fault::Error(_) | Fault::ShortWrite | Fault::ShortWriteThatStays | Fault::End => Ok(()),
+            DiskFault::End if now > self.at => Err(io::ErrorKind::Other.into()),
+            DiskFault::Error(_)
+            | DiskFault::ShortWrite
+            | DiskFault::ShortWriteThatStays
+            | DiskFault::End => Ok(()),
         }
     }
 
-    fn after(&self, step: &DiskStep<'_>) {
+    fn after_step(&self, step: &DiskStep<'_>) {
         match step {
             DiskStep::Create(path) => {
                 let found = fs::symlink_metadata(path).unwrap();
-                let mut durable = self.durable();
+                let mut durable = self.lock_durable();
                 durable.folders.remove(&found.ino());
                 // The inode may be that of a file that was removed, unless this is a link.
                 if found.nlink() == 1 {
                     durable.files.remove(&found.ino());
                 }
             }
-            DiskStep::Sync(path) => self.durable().sync(path),
+            DiskStep::Sync(path) => self.lock_durable().sync_path(path),
             DiskStep::Write { .. }
             | DiskStep::Cut { .. }
             | DiskStep::Rename(_)
@@ -127,22 +132,22 @@ impl DiskHook for FailingDisk {
 }
 
 impl DurableState {
-    fn sync(&mut self, path: &Path) {
+    fn sync_path(&mut self, path: &Path) {
         let found = fs::metadata(path).unwrap();
         if found.is_dir() {
-            self.folders.insert(found.ino(), names_in(path));
+            self.folders.insert(found.ino(), durable_names(path));
         } else {
             self.files.insert(found.ino(), fs::read(path).unwrap());
         }
     }
 
     /// Writes the folder as it is after the power is back.
-    fn restore(&self, folder: &Path, loss: PowerLoss, to: &Path) {
+    fn restore_folder(&self, folder: &Path, loss: PowerLoss, to: &Path) {
         fs::create_dir(to).unwrap();
         let inode = fs::metadata(folder).unwrap().ino();
         let names = match loss {
             PowerLoss::Lost => self.folders.get(&inode).cloned().unwrap_or_default(),
-            PowerLoss::HalfStays | PowerLoss::Zeros => names_in(folder),
+            PowerLoss::HalfStays | PowerLoss::Zeros => durable_names(folder),
         };
         for DurableName { name, inode, is_folder } in names {
             // A name that is durable may have been renamed or removed since.
@@ -150,7 +155,7 @@ impl DurableState {
             if is_folder {
                 let place = place.unwrap_or_else(|| folder.join(&name));
                 if place.exists() {
-                    self.restore(&place, loss, &to.join(&name));
+                    self.restore_folder(&place, loss, &to.join(&name));
                 }
                 continue;
             }
@@ -167,7 +172,7 @@ impl DurableState {
     }
 }
 
-fn names_in(folder: &Path) -> Vec<DurableName> {
+fn durable_names(folder: &Path) -> Vec<DurableName> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     let name = |entry: fs::DirEntry| {
         let found = entry.metadata().unwrap();
@@ -178,14 +183,14 @@ fn names_in(folder: &Path) -> Vec<DurableName> {
 
 /// Finds a file that may have been renamed.
 fn find_inode(folder: &Path, inode: u64) -> Option<std::path::PathBuf> {
-    let names = names_in(folder);
+    let names = durable_names(folder);
     let found = names.into_iter().find(|name| name.inode == inode)?;
     Some(folder.join(found.name))
 }
 
 /// The records that were confirmed to the script.
 #[derive(Debug, Default)]
-struct Promises {
+struct PromisedRecords {
     /// The texts whose append succeeded.
     written: Vec<String>,
     /// How many of them were before the last append that was synced.
@@ -202,9 +207,9 @@ struct Promises {
 const TEXTS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
 /// Appends, stores an attachment, forks and deletes. Continues after each failure.
-fn run_script(store: &SessionStore) -> Promises {
-    let mut promises = Promises::default();
-    drop(store.create(&id("gone"), "/w", None));
+fn run_script(store: &SessionStore) -> PromisedRecords {
+    let mut promises = PromisedRecords::default();
+    drop(store.create_session(&session_id("gone"), "/w", None));
     let (mut writer, mut texts) = (None, TEXTS.into_iter());
     for (count, durability) in [
         (1, Durability::Written),
@@ -215,32 +220,32 @@ fn run_script(store: &SessionStore) -> Promises {
     ] {
         let texts: Vec<&str> = texts.by_ref().take(count).collect();
         if writer.is_none() {
-            writer = match store.create(&id("a"), "/w", None) {
+            writer = match store.create_session(&session_id("a"), "/w", None) {
                 Err(SessionStoreError::AlreadyExists(_)) => {
-                    store.open(&id("a"), false).ok().map(|opened| opened.writer)
+                    store.open_session(&session_id("a"), false).ok().map(|opened| opened.writer)
                 }
                 created => created.ok(),
             };
         }
         let Some(writer) = &mut writer else { continue };
-        if writer.append(texts.iter().map(|text| prompt(text)), durability).is_ok() {
+        if writer.append_records(texts.iter().map(|text| prompt_record(text)), durability).is_ok() {
             promises.written.extend(texts.iter().map(|text| (*text).to_owned()));
             if durability == Durability::Synced {
                 promises.synced = promises.written.len();
             }
         }
     }
-    promises.attachment = store.keep_attachment(&id("a"), b"large").ok();
-    promises.is_forked = store.fork(&id("a"), &id("b"), None).is_ok();
-    promises.is_deleted = store.delete(&id("gone")).is_ok();
+    promises.attachment = store.store_attachment(&session_id("a"), b"large").ok();
+    promises.is_forked = store.fork_session(&session_id("a"), &session_id("b"), None).is_ok();
+    promises.is_deleted = store.delete_session(&session_id("gone")).is_ok();
     promises
 }
 
 /// Returns the texts of a session, if there is one.
-fn texts_of(store: &SessionStore, name: &str) -> Option<Vec<String>> {
-    match store.list().unwrap().contains(&id(name)) {
+fn session_texts(store: &SessionStore, name: &str) -> Option<Vec<String>> {
+    match store.list_sessions().unwrap().contains(&session_id(name)) {
         true => {
-            let texts = texts(store, name).into_iter();
+            let texts = stored_texts(store, name).into_iter();
             Some(texts.map(|text| text.as_str().unwrap().to_owned()).collect())
         }
         false => None,
@@ -250,44 +255,44 @@ fn texts_of(store: &SessionStore, name: &str) -> Option<Vec<String>> {
 /// Checks that a session has the confirmed records, in order, and can be continued.
 #[track_caller]
 fn check_session(store: &SessionStore, promised: &[String]) {
-    let is_begun = store.list().unwrap().contains(&id("a"));
+    let is_begun = store.list_sessions().unwrap().contains(&session_id("a"));
     if promised.is_empty() {
         // The header may be lost. Then the session is refused, and no panic.
-        if !is_begun || store.open(&id("a"), false).is_err() {
+        if !is_begun || store.open_session(&session_id("a"), false).is_err() {
             return;
         }
     }
-    let found = texts_of(store, "a").unwrap();
+    let found = session_texts(store, "a").unwrap();
     let mut rest = TEXTS.iter();
     for text in &found {
         assert!(rest.any(|known| known == text), "in order and once: {found:?}");
     }
     assert!(promised.iter().all(|text| found.contains(text)), "{promised:?} of {found:?}");
-    let mut opened = store.open(&id("a"), false).unwrap();
-    opened.writer.append([prompt("next")], Durability::Synced).unwrap();
-    assert_eq!(texts_of(store, "a").unwrap(), [&found[..], &["next".to_owned()]].concat());
+    let mut opened = store.open_session(&session_id("a"), false).unwrap();
+    opened.writer.append_records([prompt_record("next")], Durability::Synced).unwrap();
+    assert_eq!(session_texts(store, "a").unwrap(), [&found[..], &["next".to_owned()]].concat());
     drop(opened);
     let (index, _) = SessionIndex::open(store).unwrap();
-    assert_eq!(index.search("next", None, 10).unwrap().len(), 1);
+    assert_eq!(index.search_messages("next", None, 10).unwrap().len(), 1);
 }
 
 /// Checks that a copy and a deletion have happened completely or not at all.
 #[track_caller]
-fn check_copies(store: &SessionStore, promises: &Promises, promised: &[String]) {
+fn check_copies(store: &SessionStore, promises: &PromisedRecords, promised: &[String]) {
     if let Some(name) = &promises.attachment {
-        let attachment = store.attachment(&id("a"), name).unwrap();
+        let attachment = store.read_attachment(&session_id("a"), name).unwrap();
         assert!(attachment.is_some() || promised.is_empty());
     }
-    let forked = texts_of(store, "b");
+    let forked = session_texts(store, "b");
     assert!(forked.is_some() || !promises.is_forked);
     if let Some(forked) = forked {
         assert!(promises.written.iter().all(|text| forked.contains(text)), "{forked:?}");
         if let Some(name) = &promises.attachment {
-            assert_eq!(store.attachment(&id("b"), name).unwrap().unwrap(), b"large");
+            assert_eq!(store.read_attachment(&session_id("b"), name).unwrap().unwrap(), b"large");
         }
     }
     if promises.is_deleted {
-        assert!(!store.list().unwrap().contains(&id("gone")));
+        assert!(!store.list_sessions().unwrap().contains(&session_id("gone")));
     }
 }
 
@@ -297,7 +302,10 @@ fn fast_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-fn run_with(fault: Fault, at: usize) -> (TempDir, SessionStore, Arc<FailingDisk>, Promises) {
+fn run_with(
+    fault: DiskFault,
+    at: usize,
+) -> (TempDir, SessionStore, Arc<FailingDisk>, PromisedRecords) {
     let folder = fast_folder();
     let disk = FailingDisk::new(fault, at);
     let store = SessionStore::new(folder.path().join("sessions"));
@@ -306,8 +314,8 @@ fn run_with(fault: Fault, at: usize) -> (TempDir, SessionStore, Arc<FailingDisk>
 }
 
 /// Returns the number of steps of the script on a healthy disk.
-fn steps() -> usize {
-    let (_folder, _store, disk, promises) = run_with(Fault::End, usize::MAX);
+fn count_steps() -> usize {
+    let (_folder, _store, disk, promises) = run_with(DiskFault::End, usize::MAX);
     assert_eq!((promises.written.len(), promises.synced), (TEXTS.len(), 5));
     assert!(promises.attachment.is_some() && promises.is_forked && promises.is_deleted);
     disk.steps.load(Relaxed)
@@ -316,12 +324,12 @@ fn steps() -> usize {
 #[test]
 fn no_record_is_lost_when_a_step_fails_or_the_process_is_killed() {
     for fault in FAULTS {
-        for at in 0..steps() {
+        for at in 0..count_steps() {
             let (_folder, store, _disk, promises) = run_with(fault, at);
             println!("{fault:?} at {at}: {promises:?}");
-            if fault != Fault::End {
+            if fault != DiskFault::End {
                 // One failure is survived: what follows succeeds.
-                let least = if fault == Fault::ShortWriteThatStays { 3 } else { 4 };
+                let least = if fault == DiskFault::ShortWriteThatStays { 3 } else { 4 };
                 assert!(promises.written.len() >= least, "{promises:?}");
             }
             check_session(&store, &promises.written);
@@ -332,15 +340,15 @@ fn no_record_is_lost_when_a_step_fails_or_the_process_is_killed() {
 
 #[test]
 fn no_synced_record_is_lost_without_power() {
-    for at in 0..=steps() {
-        let (folder, _store, disk, promises) = run_with(Fault::End, at);
+    for at in 0..=count_steps() {
+        let (folder, _store, disk, promises) = run_with(DiskFault::End, at);
         let promised = &promises.written[..promises.synced];
         for loss in [PowerLoss::Lost, PowerLoss::HalfStays, PowerLoss::Zeros] {
             println!("{loss:?} at {at}: {promises:?}");
             let to = folder.path().join(format!("{loss:?}"));
-            disk.durable().restore_all(&folder.path().join("sessions"), loss, &to);
+            disk.lock_durable().restore_all(&folder.path().join("sessions"), loss, &to);
             // Without real syncs, which take long.
-            let healthy = FailingDisk::new(Fault::End, usize::MAX);
+            let healthy = FailingDisk::new(DiskFault::End, usize::MAX);
             let store = SessionStore::new(to).with_disk_hook(healthy);
             check_session(&store, promised);
             check_copies(&store, &promises, promised);
@@ -352,7 +360,7 @@ impl DurableState {
     /// Restores the folder of all sessions, if there is one.
     fn restore_all(&self, sessions: &Path, loss: PowerLoss, to: &Path) {
         match sessions.exists() {
-            true => self.restore(sessions, loss, to),
+            true => self.restore_folder(sessions, loss, to),
             false => fs::create_dir(to).unwrap(),
         }
     }

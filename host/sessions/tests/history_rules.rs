@@ -12,11 +12,11 @@ pub fn assert_history(messages: &[TranscriptMessage]) {
     let sent: Vec<&Message> =
         messages.iter().filter(|it| it.is_sent()).map(|it| &it.message).collect();
     for messages in [all, sent] {
-        assert_eq!(problem(&messages), None, "{messages:#?}");
+        assert_eq!(history_problem(&messages), None, "{messages:#?}");
     }
 }
 
-fn problem(messages: &[&Message]) -> Option<String> {
+fn history_problem(messages: &[&Message]) -> Option<String> {
     let mut ids = HashSet::new();
     let mut open: Vec<CallId> = Vec::new();
     let mut expected = Role::User;

@@ -14,10 +14,10 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::history_rules::assert_history;
-use crate::sample::sample;
+use crate::sample::sample_transcript;
 
 /// A line per message: its role, its model, its state, and its parts.
-pub fn outline(session: &ImportedSession) -> Vec<String> {
+pub fn session_outline(session: &ImportedSession) -> Vec<String> {
     use jaato_types::Part;
     let part = |part: &Part| match part {
         Part::Text { text, .. } => text.clone(),
@@ -51,10 +51,10 @@ pub fn outline(session: &ImportedSession) -> Vec<String> {
 
 /// Imports a file, and checks that the source's folder stays as it is.
 #[track_caller]
-pub fn import(source: ImportSource, path: &Path) -> ImportedSession {
-    let before = snapshot(path.parent().unwrap());
+pub fn import_or_panic(source: ImportSource, path: &Path) -> ImportedSession {
+    let before = folder_snapshot(path.parent().unwrap());
     let session = import_file(source, path, None).unwrap();
-    assert_eq!(snapshot(path.parent().unwrap()), before);
+    assert_eq!(folder_snapshot(path.parent().unwrap()), before);
     assert_history(&session.transcript.messages);
     for note in &session.notes {
         assert!(note.ends_with('.') && note.starts_with(|it: char| !it.is_lowercase()), "{note}");
@@ -69,7 +69,7 @@ pub fn import(source: ImportSource, path: &Path) -> ImportedSession {
 }
 
 /// The files of a folder, with their contents and times.
-fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+fn folder_snapshot(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = entries.filter(|path| path.is_file());
     files
@@ -82,12 +82,12 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
         .collect()
 }
 
-pub fn fixture(name: &str) -> PathBuf {
+pub fn fixture_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// Writes a file into a new folder.
-pub fn file(name: &str, content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+pub fn write_file(name: &str, content: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, content).unwrap();
@@ -100,7 +100,9 @@ pub fn goose_database(path: &Path, mode: &str) -> Connection {
     connection.pragma_update(None, "journal_mode", mode).unwrap();
     // The dump has the tables in the order of their names.
     connection.pragma_update(None, "foreign_keys", false).unwrap();
-    connection.execute_batch(&fs::read_to_string(fixture("goose-1.50.0.sql")).unwrap()).unwrap();
+    connection
+        .execute_batch(&fs::read_to_string(fixture_path("goose-1.50.0.sql")).unwrap())
+        .unwrap();
     connection
 }
 
@@ -108,9 +110,10 @@ const READ: &str = "Read notes.txt and tell me what it says.";
 
 #[test]
 fn session_of_claude_code_is_imported() {
-    let session = import(ImportSource::ClaudeCode, &fixture("claude-code-2.1.332.jsonl"));
+    let session =
+        import_or_panic(ImportSource::ClaudeCode, &fixture_path("claude-code-2.1.332.jsonl"));
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             &format!("user: {READ}"),
             "model: (I should read the file first.) | I read the notes. | toolu_011795876665380 Bash \
@@ -137,9 +140,9 @@ fn session_of_claude_code_is_imported() {
 
 #[test]
 fn compacted_session_of_claude_code_keeps_both_results_of_parallel_calls() {
-    let path = fixture("claude-code-2.1.332-compacted.jsonl");
-    let session = import(ImportSource::ClaudeCode, &path);
-    let outline = outline(&session);
+    let path = fixture_path("claude-code-2.1.332-compacted.jsonl");
+    let session = import_or_panic(ImportSource::ClaudeCode, &path);
+    let outline = session_outline(&session);
     assert_eq!(outline.len(), 8, "{outline:#?}");
     assert!(outline[..4].iter().all(|it| it.contains("[collected]")), "{outline:#?}");
     assert_eq!(
@@ -155,8 +158,8 @@ fn compacted_session_of_claude_code_keeps_both_results_of_parallel_calls() {
 
 #[test]
 fn session_of_codex_is_imported_from_one_of_its_two_logs() {
-    let session = import(ImportSource::Codex, &fixture("codex-0.171.0.jsonl"));
-    let outline = outline(&session);
+    let session = import_or_panic(ImportSource::Codex, &fixture_path("codex-0.171.0.jsonl"));
+    let outline = session_outline(&session);
     assert_eq!(outline.len(), 8, "{outline:#?}");
     assert_eq!(outline[0], format!("user: {READ}"));
     assert_eq!(
@@ -184,9 +187,9 @@ fn session_of_codex_is_imported_from_one_of_its_two_logs() {
 
 #[test]
 fn session_of_pi_is_imported() {
-    let session = import(ImportSource::Pi, &fixture("pi-1.6.0.jsonl"));
+    let session = import_or_panic(ImportSource::Pi, &fixture_path("pi-1.6.0.jsonl"));
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             &format!("user: {READ}"),
             "model: (I should read the file first.) | I read the notes. | toolu_011795876666505 bash \
@@ -204,9 +207,9 @@ fn session_of_goose_is_imported_from_its_database_and_its_export() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a#b%20?.db");
     drop(goose_database(&path, "delete"));
-    let session = import(ImportSource::Goose, &path);
+    let session = import_or_panic(ImportSource::Goose, &path);
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             &format!("user: {READ}"),
             "model: (I should read the file first.) | call_1795876666098 shell \
@@ -218,7 +221,10 @@ fn session_of_goose_is_imported_from_its_database_and_its_export() {
     assert_eq!(session.transcript.name, "Read the notes");
     assert_eq!(session.transcript.messages[1].model.as_deref(), Some("openai/gpt-4o"));
     assert_eq!(session.notes, ["1 text that the program added for the model was left out."]);
-    assert_eq!(import(ImportSource::Goose, &fixture("goose-1.50.0-export.json")), session);
+    assert_eq!(
+        import_or_panic(ImportSource::Goose, &fixture_path("goose-1.50.0-export.json")),
+        session
+    );
 }
 
 #[test]
@@ -227,7 +233,7 @@ fn database_with_an_open_writer_is_read_with_its_log_and_left_alone() {
     let path = folder.path().join("sessions.db");
     let writer = goose_database(&path, "wal");
     assert!(fs::metadata(folder.path().join("sessions.db-wal")).unwrap().len() > 0);
-    assert_eq!(import(ImportSource::Goose, &path).transcript.messages.len(), 4);
+    assert_eq!(import_or_panic(ImportSource::Goose, &path).transcript.messages.len(), 4);
     assert_eq!(detect_source(&path), Some(ImportSource::Goose));
     // The log of a writer that was killed.
     let killed = tempfile::tempdir().unwrap();
@@ -236,7 +242,10 @@ fn database_with_an_open_writer_is_read_with_its_log_and_left_alone() {
     }
     drop(writer);
     assert_eq!(
-        import(ImportSource::Goose, &killed.path().join("sessions.db")).transcript.messages.len(),
+        import_or_panic(ImportSource::Goose, &killed.path().join("sessions.db"))
+            .transcript
+            .messages
+            .len(),
         4
     );
     assert_eq!(fs::read_dir(killed.path()).unwrap().count(), 2);
@@ -278,12 +287,12 @@ fn program_is_detected_from_the_content() {
         ("missing", None),
         (".", None),
     ] {
-        assert_eq!(detect_source(&fixture(name)), source, "{name}");
+        assert_eq!(detect_source(&fixture_path(name)), source, "{name}");
     }
-    let (_folder, path) = file("a", to_json_lines(&sample()));
+    let (_folder, path) = write_file("a", to_json_lines(&sample_transcript()));
     assert_eq!(detect_source(&path), Some(ImportSource::Jaato));
     for other in ["", "{}", "[1]", "{\"a\":1}\n{\"type\":\"user\"}", "SQLite format 3\0"] {
-        let (_folder, path) = file("a", other);
+        let (_folder, path) = write_file("a", other);
         assert_eq!(detect_source(&path), None, "{other}");
     }
 }
@@ -295,7 +304,7 @@ fn bad_files_are_errors_that_name_the_problem() {
     for source in ImportSource::ALL {
         let is_goose = source == ImportSource::Goose;
         let problem = |content: &[u8]| {
-            let (_folder, path) = file("a.jsonl", content);
+            let (_folder, path) = write_file("a.jsonl", content);
             let text = import_file(source, &path, None).unwrap_err().to_string();
             text.replace(&format!("`{}`", path.display()), "FILE")
         };
@@ -340,8 +349,8 @@ fn no_cut_or_change_of_a_file_is_a_panic() {
         ("pi-1.6.0.jsonl", ImportSource::Pi),
         ("goose-1.50.0-export.json", ImportSource::Goose),
     ] {
-        let whole = fs::read(fixture(name)).unwrap();
-        let (_folder, path) = file("a", b"");
+        let whole = fs::read(fixture_path(name)).unwrap();
+        let (_folder, path) = write_file("a", b"");
         for at in (0..whole.len()).step_by(whole.len() / 60) {
             let mut changed = whole.clone();
             changed[at] ^= 0xa0;
@@ -371,7 +380,7 @@ fn sessions_are_found_in_the_folders_of_the_programs() {
     let place = |path: &str, name: &str| {
         let path = home.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::copy(fixture(name), path).unwrap();
+        fs::copy(fixture_path(name), path).unwrap();
     };
     place(".claude/projects/-home-user-project/a.jsonl", "claude-code-2.1.332.jsonl");
     place(
@@ -437,9 +446,11 @@ fn environment_variables_change_where_sessions_are_found() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         match source {
             ImportSource::Goose => drop(goose_database(&path, "delete")),
-            ImportSource::ClaudeCode => drop(fs::copy(fixture("claude-code-2.1.332.jsonl"), &path)),
-            ImportSource::Codex => drop(fs::copy(fixture("codex-0.171.0.jsonl"), &path)),
-            _ => drop(fs::copy(fixture("pi-1.6.0.jsonl"), &path)),
+            ImportSource::ClaudeCode => {
+                drop(fs::copy(fixture_path("claude-code-2.1.332.jsonl"), &path))
+            }
+            ImportSource::Codex => drop(fs::copy(fixture_path("codex-0.171.0.jsonl"), &path)),
+            _ => drop(fs::copy(fixture_path("pi-1.6.0.jsonl"), &path)),
         }
         for value in [home.path().join(folder), Path::new("~").join(folder)] {
             let value = |name: &str| (name == variable).then(|| value.clone().into_os_string());

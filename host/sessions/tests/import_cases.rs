@@ -8,23 +8,23 @@ use jaato_sessions::{
 use jaato_types::Part;
 use serde_json::{Value, json};
 
-use crate::import::{file, goose_database, import, outline};
-use crate::sample::sample;
+use crate::import::{goose_database, import_or_panic, session_outline, write_file};
+use crate::sample::sample_transcript;
 
-fn lines(records: &[Value]) -> String {
+fn json_lines(records: &[Value]) -> String {
     records.iter().map(|record| format!("{record}\n")).collect()
 }
 
 /// Imports records, which also must be recognised.
 #[track_caller]
-fn imported(source: ImportSource, records: &[Value]) -> ImportedSession {
-    let (_folder, path) = file("session.jsonl", lines(records));
+fn import_records(source: ImportSource, records: &[Value]) -> ImportedSession {
+    let (_folder, path) = write_file("session.jsonl", json_lines(records));
     assert_eq!(detect_source(&path), Some(source));
-    import(source, &path)
+    import_or_panic(source, &path)
 }
 
 /// A record of Claude Code.
-fn claude(uuid: &str, parent: &str, message: Value) -> Value {
+fn claude_record(uuid: &str, parent: &str, message: Value) -> Value {
     let kind = if message["role"] == "assistant" { "assistant" } else { "user" };
     let parent = if parent.is_empty() { Value::Null } else { json!(parent) };
     json!({
@@ -33,23 +33,23 @@ fn claude(uuid: &str, parent: &str, message: Value) -> Value {
     })
 }
 
-fn user(content: impl Into<Value>) -> Value {
+fn user_message(content: impl Into<Value>) -> Value {
     json!({ "role": "user", "content": content.into() })
 }
 
-fn assistant(content: Value) -> Value {
+fn assistant_message(content: Value) -> Value {
     json!({ "role": "assistant", "model": "m", "content": content })
 }
 
-fn text(text: &str) -> Value {
+fn text_block(text: &str) -> Value {
     json!([{ "type": "text", "text": text }])
 }
 
-fn tool_use(id: &str) -> Value {
+fn tool_use_block(id: &str) -> Value {
     json!({ "type": "tool_use", "id": id, "name": "Bash", "input": {} })
 }
 
-fn tool_result(id: &str, content: impl Into<Value>) -> Value {
+fn tool_result_block(id: &str, content: impl Into<Value>) -> Value {
     json!({ "type": "tool_result", "tool_use_id": id, "content": content.into() })
 }
 
@@ -58,17 +58,17 @@ const NO_RESULT: &str =
 
 #[test]
 fn branch_of_the_last_message_is_imported_and_the_others_are_counted() {
-    let session = imported(
+    let session = import_records(
         ImportSource::ClaudeCode,
         &[
-            claude("1", "", user("one")),
-            claude("2", "1", assistant(text("first try"))),
-            claude("3", "2", user("no")),
-            claude("4", "1", assistant(text("second try"))),
-            claude("5", "4", user("yes")),
+            claude_record("1", "", user_message("one")),
+            claude_record("2", "1", assistant_message(text_block("first try"))),
+            claude_record("3", "2", user_message("no")),
+            claude_record("4", "1", assistant_message(text_block("second try"))),
+            claude_record("5", "4", user_message("yes")),
         ],
     );
-    assert_eq!(outline(&session), ["user: one", "model: second try", "user: yes"]);
+    assert_eq!(session_outline(&session), ["user: one", "model: second try", "user: yes"]);
     assert_eq!(
         session.notes,
         ["2 messages were left out, because the session continued on another branch."]
@@ -77,22 +77,22 @@ fn branch_of_the_last_message_is_imported_and_the_others_are_counted() {
 
 #[test]
 fn subagents_of_claude_code_are_counted_and_their_call_stays() {
-    let mut inner = claude("3", "", user("inner prompt"));
+    let mut inner = claude_record("3", "", user_message("inner prompt"));
     inner["isSidechain"] = json!(true);
     let records = [
-        claude("1", "", user("ask an agent")),
-        claude("2", "1", assistant(json!([tool_use("a")]))),
+        claude_record("1", "", user_message("ask an agent")),
+        claude_record("2", "1", assistant_message(json!([tool_use_block("a")]))),
         inner,
-        claude("4", "2", user(json!([tool_result("a", "report")]))),
+        claude_record("4", "2", user_message(json!([tool_result_block("a", "report")]))),
     ];
-    let (folder, path) = file("s.jsonl", lines(&records));
+    let (folder, path) = write_file("s.jsonl", json_lines(&records));
     fs::create_dir_all(folder.path().join("s/subagents")).unwrap();
     for name in ["agent-1.jsonl", "agent-1.meta.json", "agent-2.jsonl"] {
         fs::write(folder.path().join("s/subagents").join(name), "{}").unwrap();
     }
-    let session = import(ImportSource::ClaudeCode, &path);
+    let session = import_or_panic(ImportSource::ClaudeCode, &path);
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         ["user: ask an agent", "model: a Bash {}", "tool: a ok {\"output\":\"report\"}"]
     );
     assert_eq!(
@@ -103,23 +103,38 @@ fn subagents_of_claude_code_are_counted_and_their_call_stays() {
 
 #[test]
 fn call_without_a_result_gets_an_error_and_an_interruption_stays_with_it() {
-    let session = imported(
+    let session = import_records(
         ImportSource::ClaudeCode,
         &[
-            claude("1", "", user("go")),
-            claude("2", "1", assistant(json!([tool_use("a"), tool_use("b")]))),
-            claude(
+            claude_record("1", "", user_message("go")),
+            claude_record(
+                "2",
+                "1",
+                assistant_message(json!([tool_use_block("a"), tool_use_block("b")])),
+            ),
+            claude_record(
                 "3",
                 "2",
-                user(json!([tool_result("b", json!([{ "type": "text", "text": "x" }]))])),
+                user_message(json!([tool_result_block(
+                    "b",
+                    json!([{ "type": "text", "text": "x" }])
+                )])),
             ),
-            claude("4", "3", user(text("[Request interrupted by user for tool use]"))),
-            claude("5", "4", user("go on")),
-            claude("6", "5", assistant(json!([{ "type": "thinking", "thinking": "hm" }]))),
+            claude_record(
+                "4",
+                "3",
+                user_message(text_block("[Request interrupted by user for tool use]")),
+            ),
+            claude_record("5", "4", user_message("go on")),
+            claude_record(
+                "6",
+                "5",
+                assistant_message(json!([{ "type": "thinking", "thinking": "hm" }])),
+            ),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user: go",
             "model: a Bash {} | b Bash {}",
@@ -143,26 +158,34 @@ fn call_without_a_result_gets_an_error_and_an_interruption_stays_with_it() {
 
 #[test]
 fn repeated_ids_and_refused_names_are_changed_and_extra_results_are_left_out() {
-    let mut odd = tool_use("");
+    let mut odd = tool_use_block("");
     odd["name"] = json!("a tool/é");
-    let session = imported(
+    let session = import_records(
         ImportSource::ClaudeCode,
         &[
-            claude("1", "", assistant(json!([tool_use("a")]))),
-            claude("2", "1", user(json!([tool_result("a", "1"), tool_result("a", "2")]))),
-            claude("3", "2", assistant(json!([tool_use("a"), odd]))),
-            claude("4", "3", user(json!([tool_result("", "4"), tool_result("a", "3")]))),
-            claude("5", "4", user(json!([tool_result("x", "5")]))),
-            claude(
+            claude_record("1", "", assistant_message(json!([tool_use_block("a")]))),
+            claude_record(
+                "2",
+                "1",
+                user_message(json!([tool_result_block("a", "1"), tool_result_block("a", "2")])),
+            ),
+            claude_record("3", "2", assistant_message(json!([tool_use_block("a"), odd]))),
+            claude_record(
+                "4",
+                "3",
+                user_message(json!([tool_result_block("", "4"), tool_result_block("a", "3")])),
+            ),
+            claude_record("5", "4", user_message(json!([tool_result_block("x", "5")]))),
+            claude_record(
                 "6",
                 "5",
-                user(json!([{ "type": "image", "source": { "media_type": "image/png" } }])),
+                user_message(json!([{ "type": "image", "source": { "media_type": "image/png" } }])),
             ),
-            claude("7", "6", user("more")),
+            claude_record("7", "6", user_message("more")),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user: [no prompt was recorded]",
             "model: a Bash {}",
@@ -179,21 +202,21 @@ fn repeated_ids_and_refused_names_are_changed_and_extra_results_are_left_out() {
 #[test]
 fn damaged_lines_and_unknown_records_are_named() {
     let records = [
-        claude("1", "", user("one")),
+        claude_record("1", "", user_message("one")),
         json!({ "type": "dream", "uuid": "d", "parentUuid": "1", "sessionId": "s" }),
         json!({ "type": "dream", "sessionId": "s" }),
-        claude(
+        claude_record(
             "2",
             "d",
-            assistant(json!([{ "type": "hologram" }, { "type": "text", "text": "two" }])),
+            assistant_message(json!([{ "type": "hologram" }, { "type": "text", "text": "two" }])),
         ),
     ];
-    let mut content = lines(&records).into_bytes();
+    let mut content = json_lines(&records).into_bytes();
     content
         .extend(b"{\"type\":\"user\",\n[1]\n\"\xff\"\n\n{\"type\":\"user\",\"uuid\":\"9\",\"messa");
-    let (_folder, path) = file("a", content);
-    let session = import(ImportSource::ClaudeCode, &path);
-    assert_eq!(outline(&session), ["user: one", "model: two"]);
+    let (_folder, path) = write_file("a", content);
+    let session = import_or_panic(ImportSource::ClaudeCode, &path);
+    assert_eq!(session_outline(&session), ["user: one", "model: two"]);
     assert_eq!(
         session.notes,
         [
@@ -207,54 +230,71 @@ fn damaged_lines_and_unknown_records_are_named() {
 #[test]
 fn byte_order_mark_and_missing_parents_do_not_stop_an_import() {
     let records = [
-        claude("1", "", user("one")),
-        claude("2", "missing", assistant(text("two"))),
-        claude("3", "2", user("three")),
+        claude_record("1", "", user_message("one")),
+        claude_record("2", "missing", assistant_message(text_block("two"))),
+        claude_record("3", "2", user_message("three")),
     ];
-    let (_folder, path) = file("a", format!("\u{feff}{}", lines(&records)));
-    let session = import(ImportSource::ClaudeCode, &path);
-    assert_eq!(outline(&session), ["user: one", "model: two", "user: three"]);
+    let (_folder, path) = write_file("a", format!("\u{feff}{}", json_lines(&records)));
+    let session = import_or_panic(ImportSource::ClaudeCode, &path);
+    assert_eq!(session_outline(&session), ["user: one", "model: two", "user: three"]);
     assert_eq!(session.notes.len(), 1, "{:?}", session.notes);
     // A circle of parents ends.
-    let circle = [claude("1", "2", user("one")), claude("2", "1", assistant(text("two")))];
-    assert_eq!(outline(&imported(ImportSource::ClaudeCode, &circle)), ["user: one", "model: two"]);
+    let circle = [
+        claude_record("1", "2", user_message("one")),
+        claude_record("2", "1", assistant_message(text_block("two"))),
+    ];
+    assert_eq!(
+        session_outline(&import_records(ImportSource::ClaudeCode, &circle)),
+        ["user: one", "model: two"]
+    );
 }
 
 #[test]
 fn title_of_the_user_comes_before_generated_ones() {
     let records = [
         json!({ "type": "summary", "summary": "a summary", "leafUuid": "1" }),
-        claude("1", "", user("the prompt")),
+        claude_record("1", "", user_message("the prompt")),
         json!({ "type": "ai-title", "aiTitle": "generated", "sessionId": "s" }),
     ];
-    assert_eq!(imported(ImportSource::ClaudeCode, &records).transcript.name, "generated");
+    assert_eq!(import_records(ImportSource::ClaudeCode, &records).transcript.name, "generated");
     let mut named = records.to_vec();
     named.push(json!({ "type": "custom-title", "customTitle": "mine\n", "sessionId": "s" }));
-    assert_eq!(imported(ImportSource::ClaudeCode, &named).transcript.name, "mine");
+    assert_eq!(import_records(ImportSource::ClaudeCode, &named).transcript.name, "mine");
 }
 
 #[test]
 fn command_for_the_model_is_imported_with_the_text_into_which_it_expands() {
-    let mut expansion = claude("2", "1", user(text("Review the last commit.")));
+    let mut expansion =
+        claude_record("2", "1", user_message(text_block("Review the last commit.")));
     expansion["isMeta"] = json!(true);
     let typed = "<command-message>review</command-message>\n<command-name>/review</command-name>\n\
                  <command-args>HEAD</command-args>";
-    let records =
-        [claude("1", "", user(typed)), expansion, claude("3", "2", assistant(text("Fine.")))];
-    let session = imported(ImportSource::ClaudeCode, &records);
-    assert_eq!(outline(&session), ["user: /review HEAD | Review the last commit.", "model: Fine."]);
+    let records = [
+        claude_record("1", "", user_message(typed)),
+        expansion,
+        claude_record("3", "2", assistant_message(text_block("Fine."))),
+    ];
+    let session = import_records(ImportSource::ClaudeCode, &records);
+    assert_eq!(
+        session_outline(&session),
+        ["user: /review HEAD | Review the last commit.", "model: Fine."]
+    );
     assert_eq!(session.notes, [] as [&str; 0]);
 }
 
 #[test]
 fn errors_that_the_program_wrote_as_answers_are_left_out() {
-    let mut error = claude("2", "1", assistant(text("API Error: 500")));
+    let mut error = claude_record("2", "1", assistant_message(text_block("API Error: 500")));
     error["isApiErrorMessage"] = json!(true);
-    let session = imported(
+    let session = import_records(
         ImportSource::ClaudeCode,
-        &[claude("1", "", user("one")), error, claude("3", "2", user("two"))],
+        &[
+            claude_record("1", "", user_message("one")),
+            error,
+            claude_record("3", "2", user_message("two")),
+        ],
     );
-    assert_eq!(outline(&session), ["user: one | two"]);
+    assert_eq!(session_outline(&session), ["user: one | two"]);
     assert_eq!(session.notes.len(), 2, "{:?}", session.notes);
     assert_eq!(
         session.notes[0],
@@ -263,7 +303,7 @@ fn errors_that_the_program_wrote_as_answers_are_left_out() {
 }
 
 /// A line of Codex.
-fn codex(kind: &str, payload: Value) -> Value {
+fn codex_record(kind: &str, payload: Value) -> Value {
     json!({ "timestamp": "2026-11-28T12:00:00Z", "type": kind, "payload": payload })
 }
 
@@ -277,7 +317,10 @@ fn codex_call(id: &str) -> Value {
 }
 
 fn codex_start() -> Value {
-    codex("session_meta", json!({ "id": "c", "cwd": "/w", "timestamp": "2026-11-28T12:00:00Z" }))
+    codex_record(
+        "session_meta",
+        json!({ "id": "c", "cwd": "/w", "timestamp": "2026-11-28T12:00:00Z" }),
+    )
 }
 
 #[test]
@@ -286,28 +329,28 @@ fn shown_result_of_codex_is_used_only_if_the_model_got_none() {
         let event = json!({
             "type": "exec_command_end", "call_id": id, "aggregated_output": "shown", "exit_code": 2,
         });
-        codex("event_msg", event)
+        codex_record("event_msg", event)
     };
     let output = json!({ "type": "function_call_output", "call_id": "a", "output": "sent" });
-    let session = imported(
+    let session = import_records(
         ImportSource::Codex,
         &[
             codex_start(),
-            codex("turn_context", json!({ "model": "gpt-5" })),
-            codex("response_item", codex_message("user", "<environment_context>x")),
-            codex("response_item", codex_message("user", "go")),
-            codex("event_msg", json!({ "type": "user_message", "message": "go" })),
-            codex("response_item", codex_call("a")),
-            codex("response_item", codex_call("b")),
+            codex_record("turn_context", json!({ "model": "gpt-5" })),
+            codex_record("response_item", codex_message("user", "<environment_context>x")),
+            codex_record("response_item", codex_message("user", "go")),
+            codex_record("event_msg", json!({ "type": "user_message", "message": "go" })),
+            codex_record("response_item", codex_call("a")),
+            codex_record("response_item", codex_call("b")),
             ended("a"),
             ended("b"),
             ended("c"),
-            codex("response_item", output),
-            codex("response_item", codex_message("assistant", "done")),
+            codex_record("response_item", output),
+            codex_record("response_item", codex_message("assistant", "done")),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user: go",
             "model: a shell {\"a\":1} | b shell {\"a\":1}",
@@ -320,25 +363,25 @@ fn shown_result_of_codex_is_used_only_if_the_model_got_none() {
 
 #[test]
 fn turns_that_were_taken_back_in_codex_are_left_out() {
-    let session = imported(
+    let session = import_records(
         ImportSource::Codex,
         &[
             codex_start(),
-            codex("response_item", codex_message("user", "one")),
-            codex("response_item", codex_message("assistant", "1")),
-            codex("response_item", codex_message("user", "two")),
-            codex("response_item", codex_message("assistant", "2")),
-            codex("event_msg", json!({ "type": "thread_rolled_back", "num_turns": 1 })),
-            codex("response_item", codex_message("user", "three")),
-            codex("compacted", json!({ "message": "the summary" })),
-            codex("event_msg", json!({ "type": "context_compacted" })),
-            codex("response_item", codex_message("user", "four")),
-            codex("response_item", json!({ "type": "web_search_call", "action": {} })),
-            codex("later", json!({})),
+            codex_record("response_item", codex_message("user", "one")),
+            codex_record("response_item", codex_message("assistant", "1")),
+            codex_record("response_item", codex_message("user", "two")),
+            codex_record("response_item", codex_message("assistant", "2")),
+            codex_record("event_msg", json!({ "type": "thread_rolled_back", "num_turns": 1 })),
+            codex_record("response_item", codex_message("user", "three")),
+            codex_record("compacted", json!({ "message": "the summary" })),
+            codex_record("event_msg", json!({ "type": "context_compacted" })),
+            codex_record("response_item", codex_message("user", "four")),
+            codex_record("response_item", json!({ "type": "web_search_call", "action": {} })),
+            codex_record("later", json!({})),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user [collected]: one",
             "model [collected]: 1",
@@ -359,13 +402,13 @@ fn summary_of_codex_may_be_in_the_messages_that_replace_the_older_ones() {
         codex_message("user", "The summary."),
         { "type": "compaction", "encrypted_content": "x" },
     ]);
-    let session = imported(
+    let session = import_records(
         ImportSource::Codex,
         &[
             codex_start(),
-            codex("response_item", codex_message("user", "one")),
-            codex("compacted", json!({ "message": "", "replacement_history": replacement })),
-            codex("response_item", codex_message("assistant", "done")),
+            codex_record("response_item", codex_message("user", "one")),
+            codex_record("compacted", json!({ "message": "", "replacement_history": replacement })),
+            codex_record("response_item", codex_message("assistant", "done")),
         ],
     );
     let expected = [
@@ -374,7 +417,7 @@ fn summary_of_codex_may_be_in_the_messages_that_replace_the_older_ones() {
         "user: one\n\nThe summary.",
         "model: done",
     ];
-    assert_eq!(outline(&session), expected);
+    assert_eq!(session_outline(&session), expected);
 }
 
 #[test]
@@ -393,7 +436,7 @@ fn older_file_of_codex_without_envelopes_is_imported() {
     });
     let bad =
         json!({ "type": "function_call", "call_id": "q", "name": "f", "arguments": "{broken" });
-    let session = imported(
+    let session = import_records(
         ImportSource::Codex,
         &[
             json!({ "id": "old", "timestamp": "2025-05-07T17:24:21Z", "instructions": null, "git": {} }),
@@ -408,7 +451,7 @@ fn older_file_of_codex_without_envelopes_is_imported() {
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user: patch it",
             "model: (hm) | p apply_patch {\"input\":\"*** x\"}",
@@ -424,7 +467,7 @@ fn older_file_of_codex_without_envelopes_is_imported() {
 }
 
 /// An entry of pi.
-fn pi(id: &str, parent: &str, fields: Value) -> Value {
+fn pi_entry(id: &str, parent: &str, fields: Value) -> Value {
     let parent = if parent.is_empty() { Value::Null } else { json!(parent) };
     let mut entry = json!({
         "type": "message", "id": id, "parentId": parent, "timestamp": "2026-11-28T12:00:00Z",
@@ -434,7 +477,7 @@ fn pi(id: &str, parent: &str, fields: Value) -> Value {
 }
 
 fn pi_message(id: &str, parent: &str, role: &str, words: &str) -> Value {
-    pi(id, parent, json!({ "message": { "role": role, "content": text(words) } }))
+    pi_entry(id, parent, json!({ "message": { "role": role, "content": text_block(words) } }))
 }
 
 fn pi_start(version: u64) -> Value {
@@ -443,18 +486,18 @@ fn pi_start(version: u64) -> Value {
 
 #[test]
 fn branch_of_pi_ends_with_the_last_entry() {
-    let session = imported(
+    let session = import_records(
         ImportSource::Pi,
         &[
             pi_start(3),
             pi_message("1", "", "user", "one"),
             pi_message("2", "1", "assistant", "first try"),
             pi_message("3", "1", "assistant", "second try"),
-            pi("4", "3", json!({ "type": "session_info", "name": "named" })),
-            pi("5", "4", json!({ "type": "later" })),
+            pi_entry("4", "3", json!({ "type": "session_info", "name": "named" })),
+            pi_entry("5", "4", json!({ "type": "later" })),
         ],
     );
-    assert_eq!(outline(&session), ["user: one", "model: second try"]);
+    assert_eq!(session_outline(&session), ["user: one", "model: second try"]);
     assert_eq!(session.transcript.name, "named");
     assert_eq!(
         session.notes,
@@ -472,7 +515,7 @@ fn compaction_of_pi_puts_its_summary_before_the_kept_entries() {
             "role": "bashExecution", "command": "ls", "output": "a", "excludeFromContext": hidden,
         } })
     };
-    let session = imported(
+    let session = import_records(
         ImportSource::Pi,
         &[
             pi_start(3),
@@ -480,18 +523,18 @@ fn compaction_of_pi_puts_its_summary_before_the_kept_entries() {
             pi_message("2", "1", "assistant", "1"),
             pi_message("3", "2", "user", "two"),
             pi_message("4", "3", "assistant", "2"),
-            pi(
+            pi_entry(
                 "5",
                 "4",
                 json!({ "type": "compaction", "summary": "sum", "firstKeptEntryId": "3" }),
             ),
-            pi("6", "5", shell(true)),
-            pi("7", "6", shell(false)),
+            pi_entry("6", "5", shell(true)),
+            pi_entry("7", "6", shell(false)),
             pi_message("8", "7", "user", "three"),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user [collected]: one",
             "model [collected]: 1",
@@ -511,16 +554,18 @@ fn newer_and_older_versions_of_pi_are_read() {
     let records = [pi_start(1), message("user", "one"), pi_message("", "", "assistant", "two")];
     let mut oldest = records[2].clone();
     oldest.as_object_mut().unwrap().remove("parentId");
-    let session = imported(ImportSource::Pi, &[records[0].clone(), records[1].clone(), oldest]);
-    assert_eq!(outline(&session), ["user: one", "model: two"]);
-    let newer = imported(ImportSource::Pi, &[pi_start(4), pi_message("1", "", "user", "one")]);
+    let session =
+        import_records(ImportSource::Pi, &[records[0].clone(), records[1].clone(), oldest]);
+    assert_eq!(session_outline(&session), ["user: one", "model: two"]);
+    let newer =
+        import_records(ImportSource::Pi, &[pi_start(4), pi_message("1", "", "user", "one")]);
     assert!(
         newer.notes[0].starts_with("The file has format 4, and this jaato knows formats up to 3")
     );
 }
 
 /// A message of goose.
-fn goose(role: &str, content: Value) -> Value {
+fn goose_message(role: &str, content: Value) -> Value {
     json!({ "role": role, "created": 1_700_000_000, "content": content })
 }
 
@@ -533,25 +578,31 @@ fn older_file_of_goose_is_imported() {
     let response =
         |value: Value| json!({ "type": "toolResponse", "id": "call_0", "toolResult": value });
     let blocks = json!([{ "type": "text", "text": "out" }, { "type": "image", "mimeType": "image/png", "data": "" }]);
-    let session = imported(
+    let session = import_records(
         ImportSource::Goose,
         &[
             json!({ "working_dir": "/w", "description": "Old one", "message_count": 6 }),
-            goose("user", text("one")),
-            goose("assistant", json!([request])),
-            goose("user", json!([response(json!({ "status": "success", "value": blocks }))])),
-            goose(
+            goose_message("user", text_block("one")),
+            goose_message("assistant", json!([request])),
+            goose_message(
+                "user",
+                json!([response(json!({ "status": "success", "value": blocks }))]),
+            ),
+            goose_message(
                 "assistant",
                 json!([
                     { "type": "toolRequest", "id": "call_0", "toolCall": { "status": "error", "error": "bad" } },
                     { "type": "redactedThinking", "data": "x" },
                 ]),
             ),
-            goose("user", json!([response(json!({ "status": "error", "error": "it failed" }))])),
+            goose_message(
+                "user",
+                json!([response(json!({ "status": "error", "error": "it failed" }))]),
+            ),
         ],
     );
     assert_eq!(
-        outline(&session),
+        session_outline(&session),
         [
             "user: one",
             "model: call_0 developer__shell {\"a\":1}",
@@ -579,8 +630,8 @@ fn messages_that_the_model_of_goose_no_longer_sees_are_collected() {
         ALTER TABLE messages ADD COLUMN later TEXT"#;
     database.execute_batch(change).unwrap();
     drop(database);
-    let session = import(ImportSource::Goose, &path);
-    let outline = outline(&session);
+    let session = import_or_panic(ImportSource::Goose, &path);
+    let outline = session_outline(&session);
     assert_eq!(outline.len(), 5, "{outline:#?}");
     assert!(outline[..4].iter().all(|it| it.contains("[collected]")));
     assert_eq!(outline[4], "user: the summary");
@@ -604,22 +655,26 @@ fn database_of_another_program_is_refused() {
 
 #[test]
 fn own_export_of_a_newer_version_is_refused_and_new_fields_are_ignored() {
-    let export = to_json_lines(&sample());
-    let (_folder, path) = file("a", export.replacen("\"version\":1", "\"version\":2", 1));
+    let export = to_json_lines(&sample_transcript());
+    let (_folder, path) = write_file("a", export.replacen("\"version\":1", "\"version\":2", 1));
     let refused = import_file(ImportSource::Jaato, &path, None).unwrap_err().to_string();
     assert!(refused.ends_with("has format 2, and this jaato reads formats up to 1"), "{refused}");
-    let (_folder, path) = file("a", export.replace("{\"at_ms\":", "{\"later\":[1],\"at_ms\":"));
-    assert_eq!(import_file(ImportSource::Jaato, &path, None).unwrap().transcript, sample());
+    let (_folder, path) =
+        write_file("a", export.replace("{\"at_ms\":", "{\"later\":[1],\"at_ms\":"));
+    assert_eq!(
+        import_file(ImportSource::Jaato, &path, None).unwrap().transcript,
+        sample_transcript()
+    );
 }
 
 #[test]
 fn own_export_with_a_lost_message_is_repaired() {
-    let export = to_json_lines(&sample());
+    let export = to_json_lines(&sample_transcript());
     // The results of the calls.
     let kept: Vec<&str> =
         export.lines().enumerate().filter(|it| it.0 != 5).map(|it| it.1).collect();
-    let (_folder, path) = file("a", kept.join("\n"));
-    let session = import(ImportSource::Jaato, &path);
+    let (_folder, path) = write_file("a", kept.join("\n"));
+    let session = import_or_panic(ImportSource::Jaato, &path);
     assert_eq!(
         session.notes[0],
         "The messages do not form a valid history, so they were repaired."
@@ -628,7 +683,7 @@ fn own_export_with_a_lost_message_is_repaired() {
     assert!(answer.parts.iter().any(|part| matches!(part, Part::Opaque(_))));
     let results = &session.transcript.messages[4].message;
     assert_eq!(results.tool_results().filter(|it| it.is_error).count(), 2);
-    let (_folder, path) = file("a", kept[0]);
+    let (_folder, path) = write_file("a", kept[0]);
     let refused = import_file(ImportSource::Jaato, &path, None).unwrap_err();
     assert!(matches!(refused, ImportError::NoMessages(_)), "{refused}");
 }

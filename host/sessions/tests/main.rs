@@ -21,39 +21,39 @@ use jaato_types::SessionId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-fn store() -> (TempDir, SessionStore) {
+fn temp_store() -> (TempDir, SessionStore) {
     let folder = tempfile::tempdir().unwrap();
     let store = SessionStore::new(folder.path().join("sessions"));
     (folder, store)
 }
 
-fn id(name: &str) -> SessionId {
+fn session_id(name: &str) -> SessionId {
     SessionId::new(name)
 }
 
-fn prompt(text: &str) -> SessionRecord {
+fn prompt_record(text: &str) -> SessionRecord {
     let message = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
     SessionRecord::new(record_type::MESSAGE, message)
 }
 
-fn file_of(store: &SessionStore, name: &str) -> PathBuf {
+fn session_file(store: &SessionStore, name: &str) -> PathBuf {
     store.folder().join(name).join("session.jsonl")
 }
 
-fn texts(store: &SessionStore, name: &str) -> Vec<Value> {
-    let records = store.read(&id(name)).unwrap().read_rest().unwrap();
+fn stored_texts(store: &SessionStore, name: &str) -> Vec<Value> {
+    let records = store.read_session(&session_id(name)).unwrap().read_rest().unwrap();
     records.into_iter().map(|it| it.record.data["parts"][0]["text"].clone()).collect()
 }
 
-fn answer(text: &str) -> SessionRecord {
+fn answer_record(text: &str) -> SessionRecord {
     let message = json!({ "role": "model", "parts": [{ "type": "text", "text": text }] });
     SessionRecord::new(record_type::MESSAGE, message)
 }
 
-fn rewind(seq: u64) -> SessionRecord {
+fn rewind_record(seq: u64) -> SessionRecord {
     SessionRecord::new(record_type::REWIND, json!({ "seq": seq }))
 }
 
-fn name(name: &str) -> SessionRecord {
+fn name_record(name: &str) -> SessionRecord {
     SessionRecord::new(record_type::NAME, json!({ "name": name }))
 }

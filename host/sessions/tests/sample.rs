@@ -12,27 +12,27 @@ pub const PIXEL: &[u8] =
 /// When the sample begins.
 const BEGUN_MS: i64 = 1_795_876_665_000;
 
-fn at(seconds: i64, message: Message) -> TranscriptMessage {
+fn message_at(seconds: i64, message: Message) -> TranscriptMessage {
     let at_ms = BEGUN_MS + seconds * 1000;
     TranscriptMessage { at_ms, message, ..TranscriptMessage::default() }
 }
 
-fn answer(seconds: i64, parts: Vec<Part>) -> TranscriptMessage {
+fn answer_at(seconds: i64, parts: Vec<Part>) -> TranscriptMessage {
     let model = Some("anthropic/claude-sonnet-4-5".to_owned());
-    TranscriptMessage { model, ..at(seconds, Message::model(parts)) }
+    TranscriptMessage { model, ..message_at(seconds, Message::model(parts)) }
 }
 
-fn noted(message: TranscriptMessage, note: &str) -> TranscriptMessage {
+fn with_note(message: TranscriptMessage, note: &str) -> TranscriptMessage {
     TranscriptMessage { note: Some(note.to_owned()), ..message }
 }
 
 /// Creates the content of a result.
-pub fn content(value: Value) -> serde_json::Map<String, Value> {
+pub fn json_object(value: Value) -> serde_json::Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
 /// Creates a transcript of messages.
-pub fn transcript(messages: Vec<TranscriptMessage>) -> Transcript {
+pub fn transcript_of(messages: Vec<TranscriptMessage>) -> Transcript {
     Transcript {
         id: "20261128-143745-abcd".into(),
         name: "Fix the moon phase".to_owned(),
@@ -44,15 +44,15 @@ pub fn transcript(messages: Vec<TranscriptMessage>) -> Transcript {
 }
 
 /// Creates the conversation.
-pub fn sample() -> Transcript {
+pub fn sample_transcript() -> Transcript {
     let call = |id: &str, name: &str, arguments| Part::ToolCall(ToolCall::new(id, name, arguments));
     let failed = ToolResult {
         is_error: true,
-        ..ToolResult::new("2", "edit", content(json!({ "error": { "kind": "not_found" } })))
+        ..ToolResult::new("2", "edit", json_object(json!({ "error": { "kind": "not_found" } })))
     };
     let seen = ToolResult {
         attachments: vec![DataPart::blob("image/png", "blob-1").with_name("moon.png")],
-        ..ToolResult::new("1", "read", content(json!({ "output": "fn phase() {}\n// ```\n" })))
+        ..ToolResult::new("1", "read", json_object(json!({ "output": "fn phase() {}\n// ```\n" })))
     };
     let prompt = Message {
         role: Role::User,
@@ -71,11 +71,11 @@ pub fn sample() -> Transcript {
             Part::text("The user added a file."),
         ],
     };
-    transcript(vec![
-        noted(at(-20, Message::user("Hello")), transcript_note::COLLECTED),
-        noted(answer(-10, vec![Part::text("Hi!")]), transcript_note::COLLECTED),
-        at(0, prompt),
-        answer(
+    transcript_of(vec![
+        with_note(message_at(-20, Message::user("Hello")), transcript_note::COLLECTED),
+        with_note(answer_at(-10, vec![Part::text("Hi!")]), transcript_note::COLLECTED),
+        message_at(0, prompt),
+        answer_at(
             2,
             vec![
                 Part::thought("First I read the file.").with_signature("secret-signature"),
@@ -89,35 +89,35 @@ pub fn sample() -> Transcript {
                 ),
             ],
         ),
-        at(3, results),
-        noted(
-            answer(
+        message_at(3, results),
+        with_note(
+            answer_at(
                 5,
                 vec![
                     Part::text(
                         "| phase | light |\n|---|---|\n| new | 0 |\n\n```rust\nfn phase() -> f64 { 0.5 }\n",
                     ),
-                    Part::Unknown(content(unknown)),
+                    Part::Unknown(json_object(unknown)),
                 ],
             ),
             transcript_note::BROKE_OFF,
         ),
-        noted(at(9, Message::user("And Mars?")), transcript_note::NOT_SENT),
+        with_note(message_at(9, Message::user("And Mars?")), transcript_note::NOT_SENT),
     ])
 }
 
 /// Creates a conversation in which each text tries to leave its place.
-pub fn hostile() -> Transcript {
+pub fn hostile_transcript() -> Transcript {
     let evil =
         "</script></pre></details><script>alert(1)</script>\" onload='x' \u{1b}[31m\u{202e}\0";
     let call = ToolCall::new("c\"><b>", evil, json!({ evil: evil, "text": "a\n```\n</pre>" }));
     let result =
-        ToolResult::new("c\"><b>", evil, content(json!({ evil: evil, "more": "x\n<!--" })));
-    let mut transcript = transcript(vec![
-        noted(at(0, Message::user(evil)), evil),
+        ToolResult::new("c\"><b>", evil, json_object(json!({ evil: evil, "more": "x\n<!--" })));
+    let mut transcript = transcript_of(vec![
+        with_note(message_at(0, Message::user(evil)), evil),
         TranscriptMessage {
             model: Some(evil.to_owned()),
-            ..at(
+            ..message_at(
                 1,
                 Message::model(vec![
                     Part::thought(evil),
@@ -129,8 +129,8 @@ pub fn hostile() -> Transcript {
                 ]),
             )
         },
-        at(2, Message::tool([result])),
-        at(3, Message::model(vec![Part::text("# last heading")])),
+        message_at(2, Message::tool([result])),
+        message_at(3, Message::model(vec![Part::text("# last heading")])),
     ]);
     transcript.name = format!("a\n# b {evil}");
     transcript.workspace = format!("/`` {evil}");

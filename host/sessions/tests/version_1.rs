@@ -10,39 +10,39 @@ use jaato_sessions::{
 };
 use tempfile::TempDir;
 
-use crate::{id, prompt};
+use crate::{prompt_record, session_id};
 
 const SESSION: &str = "20261128-121314-k3f9qz";
 
 /// Copies the fixture, because the store writes to it.
-fn fixture() -> (TempDir, SessionStore) {
+fn copy_fixture() -> (TempDir, SessionStore) {
     let folder = tempfile::tempdir().unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/version-1");
-    copy(&fixtures, folder.path());
+    copy_folder(&fixtures, folder.path());
     let store = SessionStore::new(folder.path());
     (folder, store)
 }
 
-fn copy(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             fs::create_dir_all(&target).unwrap();
-            copy(&entry.path(), &target);
+            copy_folder(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).unwrap();
         }
     }
 }
 
-fn numbers(records: &[StoredRecord]) -> Vec<u64> {
+fn record_numbers(records: &[StoredRecord]) -> Vec<u64> {
     records.iter().map(|stored| stored.seq).collect()
 }
 
 #[test]
 fn session_of_version_1_is_read_with_all_its_records() {
-    let (_folder, store) = fixture();
-    let mut reader = store.read(&id(SESSION)).unwrap();
+    let (_folder, store) = copy_fixture();
+    let mut reader = store.read_session(&session_id(SESSION)).unwrap();
     assert_eq!(
         (reader.header().version, reader.header().workspace.as_str()),
         (1, "/home/user/moon")
@@ -50,7 +50,7 @@ fn session_of_version_1_is_read_with_all_its_records() {
     assert_eq!(reader.begun_ms(), 1_795_867_994_000);
     let records = reader.read_rest().unwrap();
     assert_eq!(reader.problems(), []);
-    assert_eq!(numbers(&records), (1..=17).collect::<Vec<_>>());
+    assert_eq!(record_numbers(&records), (1..=17).collect::<Vec<_>>());
     let kinds = [
         record_type::MESSAGE,
         record_type::CHANGE,
@@ -63,27 +63,30 @@ fn session_of_version_1_is_read_with_all_its_records() {
         assert!(records.iter().any(|stored| stored.record.kind == kind), "{kind}");
     }
     assert_eq!(
-        numbers(&effective_records(records)),
+        record_numbers(&effective_records(records)),
         [1, 2, 3, 4, 5, 6, 9, 11, 12, 13, 14, 15, 16, 17]
     );
 }
 
 #[test]
 fn session_of_version_1_is_indexed_continued_and_forked() {
-    let (_folder, store) = fixture();
+    let (_folder, store) = copy_fixture();
     let (index, problems) = SessionIndex::open(&store).unwrap();
     assert!(problems.is_empty(), "{problems:?}");
-    let listed = index.list(None, 10).unwrap();
+    let listed = index.list_sessions(None, 10).unwrap();
     let session = listed.iter().find(|it| it.id == SESSION).unwrap();
     assert_eq!((session.name.as_str(), session.prompts), ("Where things are", 2));
-    let found = |words| index.search(words, None, 10).unwrap().len();
+    let found = |words| index.search_messages(words, None, 10).unwrap().len();
     assert_eq!([found("cloud"), found("red"), found("bright"), found("stars")], [1, 1, 0, 0]);
-    let mut opened = store.open(&id(SESSION), false).unwrap();
-    assert_eq!(opened.writer.append([prompt("next")], Durability::Synced).unwrap(), 18);
-    assert_eq!(store.fork(&id(SESSION), &id("b"), Some(6)).unwrap(), 6);
+    let mut opened = store.open_session(&session_id(SESSION), false).unwrap();
+    assert_eq!(
+        opened.writer.append_records([prompt_record("next")], Durability::Synced).unwrap(),
+        18
+    );
+    assert_eq!(store.fork_session(&session_id(SESSION), &session_id("b"), Some(6)).unwrap(), 6);
     let name = "fc2d0db7916389445a943a1c93ea6b319fa3d29d9a3387419a6cd9fe56d539cd";
     for session in [SESSION, "b"] {
-        let content = store.attachment(&id(session), name).unwrap().unwrap();
+        let content = store.read_attachment(&session_id(session), name).unwrap().unwrap();
         assert_eq!(content, b"a large output of a tool\n");
     }
 }

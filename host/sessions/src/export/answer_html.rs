@@ -3,7 +3,7 @@
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::html::escape;
+use super::html::escape_html;
 
 /// The longest Markdown that is rendered. A longer text is shown as it is, because rendering takes
 /// more time for each nested block.
@@ -12,7 +12,7 @@ const MARKDOWN_BYTES_MAX: usize = 1024 * 1024;
 /// Renders Markdown. The text has no control characters.
 pub fn markdown_html(text: &str) -> String {
     if text.len() > MARKDOWN_BYTES_MAX {
-        return format!("<pre>{}</pre>", escape(text));
+        return format!("<pre>{}</pre>", escape_html(text));
     }
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

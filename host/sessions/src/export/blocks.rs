@@ -42,7 +42,7 @@ impl<'a> PairedResults<'a> {
 
     /// Returns true if a part is shown where it is: it is not a result that its call shows, and it
     /// is not opaque.
-    pub fn shows(&self, part: &Part) -> bool {
+    pub fn shows_part(&self, part: &Part) -> bool {
         match part {
             Part::ToolResult(result) => !self.calls.contains(&result.call_id),
             Part::Opaque(_) => false,

@@ -1,13 +1,13 @@
 //! A transcript as one HTML page that loads nothing and runs nothing.
 //!
-//! Invariants: each text of the transcript passes through [`escape`] or the Markdown renderer,
+//! Invariants: each text of the transcript passes through [`escape_html`] or the Markdown renderer,
 //! which does the same. The page has no script and no link to load, and its policy forbids both.
 
 use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, media_type_of};
+use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, detect_media_type};
 use jaato_types::text::{one_line, truncate_chars};
 use jaato_types::{DataPart, Part, ToolCall, ToolResult};
 use serde_json::Value;
@@ -62,13 +62,13 @@ pub fn to_html_with_blobs(
         format_time(transcript.begun_ms),
     );
     for message in &transcript.messages {
-        page += &writer.message(message);
+        page += &writer.message_html(message);
     }
     page + "</main>\n</body>\n</html>\n"
 }
 
 /// Escapes a text for an element or a quoted attribute.
-pub fn escape(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -84,7 +84,7 @@ pub fn escape(text: &str) -> String {
 }
 
 fn format_line(text: &str) -> String {
-    escape(&one_line(&visible_text(text)))
+    escape_html(&one_line(&visible_text(text)))
 }
 
 struct PageWriter<'a> {
@@ -93,9 +93,9 @@ struct PageWriter<'a> {
 }
 
 impl PageWriter<'_> {
-    fn message(&self, message: &TranscriptMessage) -> String {
-        let shown = message.message.parts.iter().filter(|part| self.results.shows(part));
-        let parts: Vec<String> = shown.map(|part| self.part(part)).collect();
+    fn message_html(&self, message: &TranscriptMessage) -> String {
+        let shown = message.message.parts.iter().filter(|part| self.results.shows_part(part));
+        let parts: Vec<String> = shown.map(|part| self.part_html(part)).collect();
         if parts.is_empty() {
             return String::new();
         }
@@ -113,29 +113,29 @@ impl PageWriter<'_> {
         html + &parts.concat() + "</article>\n"
     }
 
-    fn part(&self, part: &Part) -> String {
+    fn part_html(&self, part: &Part) -> String {
         match part {
             Part::Text { text, .. } => text_html(text),
             Part::Thought { text, .. } => format!(
                 "<details class=\"thought\"><summary>Reasoning</summary>\n{}</details>\n",
                 text_html(text)
             ),
-            Part::ToolCall(call) => self.call(call),
+            Part::ToolCall(call) => self.call_html(call),
             Part::ToolResult(result) => {
                 let name = format_line(result.name.as_str());
                 format!(
                     "<details class=\"call\"><summary><code>{name}</code></summary>\n{}</details>\n",
-                    self.result(result)
+                    self.result_html(result)
                 )
             }
-            Part::Data(data) => self.data(data),
+            Part::Data(data) => self.data_html(data),
             Part::ToolsChanged(changed) => format_aside(&tools_line(changed)),
             Part::Unknown(part) => format_aside(&unknown_line(part)),
             _ => String::new(),
         }
     }
 
-    fn call(&self, call: &ToolCall) -> String {
+    fn call_html(&self, call: &ToolCall) -> String {
         let result = self.results.result_of_call(&call.id);
         let (state, word) = match result {
             Some(result) if result.is_error => (" failed", "<b>error</b>"),
@@ -146,22 +146,22 @@ impl PageWriter<'_> {
             "<details class=\"call{state}\"><summary><code>{}</code> <span>{}</span>{word}\
              </summary>\n<h3>Arguments</h3>\n",
             format_line(call.name.as_str()),
-            preview(&call.arguments),
+            arguments_preview(&call.arguments),
         );
         html.extend(value_blocks(&call.arguments).iter().map(block_html));
-        html.extend(result.map(|result| self.result(result)));
+        html.extend(result.map(|result| self.result_html(result)));
         html + "</details>\n"
     }
 
-    fn result(&self, result: &ToolResult) -> String {
+    fn result_html(&self, result: &ToolResult) -> String {
         let title = if result.is_error { "Error" } else { "Result" };
         let mut html = format!("<h3>{title}</h3>\n");
         html.extend(object_blocks(&result.content).iter().map(block_html));
-        html.extend(result.attachments.iter().map(|data| self.data(data)));
+        html.extend(result.attachments.iter().map(|data| self.data_html(data)));
         html
     }
 
-    fn data(&self, data: &DataPart) -> String {
+    fn data_html(&self, data: &DataPart) -> String {
         if let Some(value) = data_value(data) {
             return block_html(&json_block(&value));
         }
@@ -182,7 +182,7 @@ impl PageWriter<'_> {
 /// Returns the URL of an image with its bytes. Its type is the one that its bytes show.
 fn image_url(bytes: &[u8]) -> Option<String> {
     let head = &bytes[..bytes.len().min(MEDIA_TYPE_HEAD_BYTES)];
-    let media_type = media_type_of(head).filter(|it| it.starts_with("image/"))?;
+    let media_type = detect_media_type(head).filter(|it| it.starts_with("image/"))?;
     let fits = bytes.len() <= IMAGE_BYTES_MAX;
     fits.then(|| format!("data:{media_type};base64,{}", STANDARD.encode(bytes)))
 }
@@ -193,7 +193,7 @@ fn text_html(text: &str) -> String {
 
 fn block_html(block: &TextBlock) -> String {
     let label = block.label.as_deref().map(|label| format!("<h4>{}</h4>\n", format_line(label)));
-    format!("{}<pre>{}</pre>\n", label.unwrap_or_default(), escape(&block.text))
+    format!("{}<pre>{}</pre>\n", label.unwrap_or_default(), escape_html(&block.text))
 }
 
 fn format_aside(text: &str) -> String {
@@ -201,8 +201,8 @@ fn format_aside(text: &str) -> String {
 }
 
 /// Returns a call's arguments in a line: the only text, or the first of several, or the JSON.
-fn preview(arguments: &Value) -> String {
+fn arguments_preview(arguments: &Value) -> String {
     let first = arguments.as_object().and_then(|fields| fields.values().find_map(Value::as_str));
     let text = first.map_or_else(|| arguments.to_string(), str::to_owned);
-    escape(&truncate_chars(&one_line(&visible_text(&text)), PREVIEW_CHARS_MAX))
+    escape_html(&truncate_chars(&one_line(&visible_text(&text)), PREVIEW_CHARS_MAX))
 }

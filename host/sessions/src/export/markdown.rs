@@ -28,7 +28,7 @@ pub fn to_markdown(transcript: &Transcript) -> String {
     ];
     for message in &transcript.messages {
         let shown: Vec<&Part> =
-            message.message.parts.iter().filter(|part| results.shows(part)).collect();
+            message.message.parts.iter().filter(|part| results.shows_part(part)).collect();
         if shown.is_empty() {
             continue;
         }
@@ -49,7 +49,9 @@ fn message_heading(message: &TranscriptMessage) -> String {
 fn part_blocks(part: &Part, results: &PairedResults<'_>) -> String {
     match part {
         Part::Text { text, .. } => markdown_text(text),
-        Part::Thought { text, .. } => quote(&format!("**Reasoning**\n\n{}", markdown_text(text))),
+        Part::Thought { text, .. } => {
+            quote_block(&format!("**Reasoning**\n\n{}", markdown_text(text)))
+        }
         Part::ToolCall(call) => call_blocks(call, results.result_of_call(&call.id)),
         Part::ToolResult(result) => result_blocks(result),
         Part::Data(data) => data_block(data),
@@ -94,11 +96,11 @@ fn text_block(block: &TextBlock) -> String {
 fn markdown_text(text: &str) -> String {
     let text = visible_text(text);
     let text = text.trim_matches('\n').trim_end();
-    if is_contained(text) {
+    if is_self_contained(text) {
         return text.to_owned();
     }
     let closed = last_fence(text).map(|fence| format!("{text}\n{fence}"));
-    closed.filter(|closed| is_contained(closed)).unwrap_or_else(|| fenced_block("text", text))
+    closed.filter(|closed| is_self_contained(closed)).unwrap_or_else(|| fenced_block("text", text))
 }
 
 /// Returns the last fence that begins or ends a block of code.
@@ -112,7 +114,7 @@ fn last_fence(text: &str) -> Option<&str> {
 
 /// Returns true if a heading after the text is a heading of the document, and the text has no HTML,
 /// which could hide the rest from a reader.
-fn is_contained(text: &str) -> bool {
+fn is_self_contained(text: &str) -> bool {
     let document = format!("{text}\n\n###### next\n");
     let mut depth = 0_usize;
     let mut last_heading = None;
@@ -133,7 +135,7 @@ fn is_contained(text: &str) -> bool {
 }
 
 fn fenced_block(language: &str, text: &str) -> String {
-    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
     let text = text.strip_suffix('\n').unwrap_or(text);
     format!("{fence}{language}\n{text}\n{fence}")
 }
@@ -141,7 +143,7 @@ fn fenced_block(language: &str, text: &str) -> String {
 /// Writes a text as code in a line.
 fn code_span(text: &str) -> String {
     let text = one_line(&visible_text(text));
-    let run = longest_run(&text);
+    let run = longest_backtick_run(&text);
     if run == 0 && !text.is_empty() {
         return format!("`{text}`");
     }
@@ -149,7 +151,7 @@ fn code_span(text: &str) -> String {
     format!("{ticks} {text} {ticks}")
 }
 
-fn longest_run(text: &str) -> usize {
+fn longest_backtick_run(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or_default()
 }
 
@@ -166,7 +168,7 @@ fn escape_inline(text: &str) -> String {
     escaped
 }
 
-fn quote(text: &str) -> String {
+fn quote_block(text: &str) -> String {
     let lines = text.lines().map(|line| format!("> {line}").trim_end().to_owned());
     lines.collect::<Vec<_>>().join("\n")
 }

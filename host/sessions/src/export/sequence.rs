@@ -61,20 +61,25 @@ pub struct AgentTranscript {
 
 /// Writes a transcript as the source of a Mermaid sequence diagram.
 pub fn to_mermaid(transcript: &Transcript, agents: &[AgentTranscript]) -> String {
-    let steps = steps_of(transcript, agents);
+    let steps = transcript_steps(transcript, agents);
     let mut lines = vec!["sequenceDiagram".to_owned()];
     let names = participants(&steps);
-    lines.extend(
-        names.iter().map(|name| {
-            format!("    participant {} as {}", id(&names, name), mermaid(&short(name)))
-        }),
-    );
+    lines.extend(names.iter().map(|name| {
+        format!(
+            "    participant {} as {}",
+            participant_id(&names, name),
+            escape_mermaid(&shorten_text(name))
+        )
+    }));
     for step in &steps {
         let arrow = if is_reply(step.kind) { "-->>" } else { "->>" };
-        let (from, to) = (id(&names, &step.from), id(&names, &step.to));
-        lines.push(format!("    {from}{arrow}{to}: {}", mermaid(&label(step))));
+        let (from, to) = (participant_id(&names, &step.from), participant_id(&names, &step.to));
+        lines.push(format!("    {from}{arrow}{to}: {}", escape_mermaid(&step_label(step))));
         if let Some(note) = &step.note {
-            lines.push(format!("    Note over {from},{to}: {}", mermaid(&short(note))));
+            lines.push(format!(
+                "    Note over {from},{to}: {}",
+                escape_mermaid(&shorten_text(note))
+            ));
         }
     }
     lines.join("\n") + "\n"
@@ -82,23 +87,23 @@ pub fn to_mermaid(transcript: &Transcript, agents: &[AgentTranscript]) -> String
 
 /// Writes a transcript as the source of a PlantUML sequence diagram.
 pub fn to_plantuml(transcript: &Transcript, agents: &[AgentTranscript]) -> String {
-    let steps = steps_of(transcript, agents);
+    let steps = transcript_steps(transcript, agents);
     let mut lines = vec!["@startuml".to_owned()];
-    lines.push(format!("title {}", plantuml(&short(&transcript.name))));
+    lines.push(format!("title {}", escape_plantuml(&shorten_text(&transcript.name))));
     let names = participants(&steps);
     lines.extend(names.iter().map(|name| {
         format!(
             "participant \"{}\" as {}",
-            plantuml(&short(name).replace('"', "'")),
-            id(&names, name)
+            escape_plantuml(&shorten_text(name).replace('"', "'")),
+            participant_id(&names, name)
         )
     }));
     for step in &steps {
         let arrow = if is_reply(step.kind) { "-->" } else { "->" };
-        let (from, to) = (id(&names, &step.from), id(&names, &step.to));
-        lines.push(format!("{from} {arrow} {to}: {}", plantuml(&label(step))));
+        let (from, to) = (participant_id(&names, &step.from), participant_id(&names, &step.to));
+        lines.push(format!("{from} {arrow} {to}: {}", escape_plantuml(&step_label(step))));
         if let Some(note) = &step.note {
-            lines.push(format!("note over {from}, {to}: {}", plantuml(&short(note))));
+            lines.push(format!("note over {from}, {to}: {}", escape_plantuml(&shorten_text(note))));
         }
     }
     lines.push("@enduml".to_owned());
@@ -117,35 +122,35 @@ pub fn to_sequence_json(transcript: &Transcript, agents: &[AgentTranscript]) -> 
         "workspace": transcript.workspace,
         "begun_ms": transcript.begun_ms,
         "agents": listed.collect::<Vec<_>>(),
-        "steps": steps_of(transcript, agents),
+        "steps": transcript_steps(transcript, agents),
     })
 }
 
 /// The participants between which a session's messages go.
 #[derive(Clone, Copy)]
-struct SessionEnds<'a> {
+struct SessionParticipants<'a> {
     user: &'a str,
     host: &'a str,
 }
 
 /// Returns the steps of all sessions by time. Those of one session keep their order, also if the
 /// clock was set back.
-fn steps_of(transcript: &Transcript, agents: &[AgentTranscript]) -> Vec<SequenceStep> {
+fn transcript_steps(transcript: &Transcript, agents: &[AgentTranscript]) -> Vec<SequenceStep> {
     let names = agent_names(agents);
     let host_of = |session: &SessionId| {
         let opener = agents.iter().position(|agent| agent.transcript.id == *session);
         opener.map_or(HOST, |at| names[at].as_str())
     };
-    let own = (transcript, SessionEnds { user: USER, host: HOST });
+    let own = (transcript, SessionParticipants { user: USER, host: HOST });
     let below = agents.iter().zip(&names).map(|(agent, name)| {
-        (&agent.transcript, SessionEnds { user: host_of(&agent.opener), host: name })
+        (&agent.transcript, SessionParticipants { user: host_of(&agent.opener), host: name })
     });
     let mut timed: Vec<(i64, SequenceStep)> = Vec::new();
     for (transcript, ends) in std::iter::once(own).chain(below) {
         let mut latest = i64::MIN;
         for message in &transcript.messages {
             latest = latest.max(message.at_ms);
-            timed.extend(steps_of_message(message, ends).into_iter().map(|step| (latest, step)));
+            timed.extend(message_steps(message, ends).into_iter().map(|step| (latest, step)));
         }
     }
     timed.sort_by_key(|(at_ms, _)| *at_ms);
@@ -164,8 +169,8 @@ fn agent_names(agents: &[AgentTranscript]) -> Vec<String> {
     names
 }
 
-fn steps_of_message(message: &TranscriptMessage, ends: SessionEnds<'_>) -> Vec<SequenceStep> {
-    let SessionEnds { user, host } = ends;
+fn message_steps(message: &TranscriptMessage, ends: SessionParticipants<'_>) -> Vec<SequenceStep> {
+    let SessionParticipants { user, host } = ends;
     let step = |from: &str, to: &str, kind: SequenceStepKind, text: String| SequenceStep {
         at_ms: message.at_ms,
         from: from.to_owned(),
@@ -224,7 +229,7 @@ fn participants(steps: &[SequenceStep]) -> Vec<&str> {
 }
 
 /// Returns the identifier of a participant, which has no characters with a meaning.
-fn id(names: &[&str], name: &str) -> String {
+fn participant_id(names: &[&str], name: &str) -> String {
     format!("p{}", names.iter().position(|known| *known == name).unwrap_or_default())
 }
 
@@ -233,8 +238,8 @@ fn is_reply(kind: SequenceStepKind) -> bool {
 }
 
 /// Returns the text of an arrow.
-fn label(step: &SequenceStep) -> String {
-    let text = short(&step.text);
+fn step_label(step: &SequenceStep) -> String {
+    let text = shorten_text(&step.text);
     match (step.kind, step.is_error) {
         (SequenceStepKind::Request, _) => "request".to_owned(),
         (_, true) => format!("error: {text}"),
@@ -243,12 +248,12 @@ fn label(step: &SequenceStep) -> String {
     }
 }
 
-fn short(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     truncate_chars(&one_line(&visible_text(text)), LABEL_CHARS_MAX)
 }
 
 /// Writes a text for Mermaid: what would end a statement or begin a tag or a code is a code.
-fn mermaid(text: &str) -> String {
+fn escape_mermaid(text: &str) -> String {
     // `end` alone would close a block.
     let text = if text.eq_ignore_ascii_case("end") { format!("({text})") } else { text.to_owned() };
     let write = |sign: char| match sign {
@@ -259,7 +264,7 @@ fn mermaid(text: &str) -> String {
 }
 
 /// Writes a text for PlantUML: what would begin a tag, a link, a function or markup is a code.
-fn plantuml(text: &str) -> String {
+fn escape_plantuml(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut before = None;
     for sign in text.chars() {

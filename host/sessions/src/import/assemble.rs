@@ -59,7 +59,7 @@ pub fn assemble_messages(
     pieces: Vec<TimedPiece>,
     notes: &mut ImportNotes,
 ) -> Vec<TranscriptMessage> {
-    let mut assembly = Assembly {
+    let mut assembly = MessageAssembly {
         drafts: Vec::new(),
         collected: 0,
         results: HashMap::new(),
@@ -69,7 +69,7 @@ pub fn assemble_messages(
         notes,
     };
     for (at_ms, piece) in pieces {
-        assembly.add(at_ms, piece);
+        assembly.add_piece(at_ms, piece);
     }
     assembly.finish()
 }
@@ -90,7 +90,7 @@ struct MessageDraft {
     answered_ms: Option<i64>,
 }
 
-struct Assembly<'a> {
+struct MessageAssembly<'a> {
     /// User messages and answers. The messages with results follow from the calls.
     drafts: Vec<MessageDraft>,
     /// How many drafts are no longer sent.
@@ -124,20 +124,20 @@ impl MessageDraft {
     }
 }
 
-impl Assembly<'_> {
-    fn add(&mut self, at_ms: i64, piece: ConversationPiece) {
+impl MessageAssembly<'_> {
+    fn add_piece(&mut self, at_ms: i64, piece: ConversationPiece) {
         match piece {
-            ConversationPiece::Prompt(parts) => self.add_prompt(at_ms, without_empty(parts)),
-            ConversationPiece::News(parts) => self.add_news(at_ms, without_empty(parts)),
+            ConversationPiece::Prompt(parts) => self.add_prompt(at_ms, remove_empty_texts(parts)),
+            ConversationPiece::News(parts) => self.add_news(at_ms, remove_empty_texts(parts)),
             ConversationPiece::Answer { parts, model, response } => {
-                self.add_answer(at_ms, without_empty(parts), model, response);
+                self.add_answer(at_ms, remove_empty_texts(parts), model, response);
             }
             ConversationPiece::Result { call_id, content, is_error } => {
                 self.add_result(at_ms, &call_id, content, is_error);
             }
-            ConversationPiece::Compacted => self.collect(at_ms),
+            ConversationPiece::Compacted => self.mark_collected(at_ms),
             ConversationPiece::Summary(text) => {
-                self.add_news(at_ms, without_empty(vec![Part::text(text)]));
+                self.add_news(at_ms, remove_empty_texts(vec![Part::text(text)]));
                 if let Some(last) = self.last_draft() {
                     last.is_summary = last.role == Role::User;
                 }
@@ -158,7 +158,7 @@ impl Assembly<'_> {
             Some(last) if last.role == Role::User => {
                 last.parts.extend(parts);
                 if !std::mem::take(&mut last.is_summary) {
-                    self.notes.repaired(ImportRepair::MergedPrompt);
+                    self.notes.count_repair(ImportRepair::MergedPrompt);
                 }
             }
             Some(last) if last.has_calls() => {
@@ -194,14 +194,15 @@ impl Assembly<'_> {
         };
         if !self.last_draft().is_some_and(|last| continues(last)) {
             if self.last_draft().is_none() {
-                self.notes.repaired(ImportRepair::MissingPrompt);
+                self.notes.count_repair(ImportRepair::MissingPrompt);
                 let prompt = vec![Part::text(NO_PROMPT)];
                 self.drafts.push(MessageDraft::new(Role::User, at_ms, prompt));
             }
             self.drafts.push(MessageDraft::new(Role::Model, at_ms, Vec::new()));
         }
         let draft = self.drafts.len() - 1;
-        let parts = parts.into_iter().map(|part| self.with_own_id(part, draft)).collect::<Vec<_>>();
+        let parts =
+            parts.into_iter().map(|part| self.with_unique_id(part, draft)).collect::<Vec<_>>();
         let last = &mut self.drafts[draft];
         last.parts.extend(parts);
         last.model = last.model.take().or(model);
@@ -209,16 +210,16 @@ impl Assembly<'_> {
     }
 
     /// Gives a call an id that is unique here, and a name that providers accept.
-    fn with_own_id(&mut self, part: Part, draft: usize) -> Part {
+    fn with_unique_id(&mut self, part: Part, draft: usize) -> Part {
         let Part::ToolCall(mut call) = part else { return part };
         let foreign_id = call.id.as_str().to_owned();
         if foreign_id.is_empty() || self.call_ids.contains(&call.id) {
             call.id = self.unused_id(&foreign_id);
-            self.notes.repaired(ImportRepair::RenamedCall);
+            self.notes.count_repair(ImportRepair::RenamedCall);
         }
         if !call.name.is_valid() {
-            call.name = valid_name(&call.name);
-            self.notes.repaired(ImportRepair::RenamedTool);
+            call.name = valid_tool_name(&call.name);
+            self.notes.count_repair(ImportRepair::RenamedTool);
         }
         self.call_ids.insert(call.id.clone());
         self.open_calls.insert(foreign_id, (draft, call.id.clone(), call.name.clone()));
@@ -241,11 +242,11 @@ impl Assembly<'_> {
 
     fn add_result(&mut self, at_ms: i64, call_id: &str, content: JsonObject, is_error: bool) {
         let Some((draft, id, name)) = self.open_calls.get(call_id).cloned() else {
-            self.notes.count(ImportLoss::UnpairedResult);
+            self.notes.count_loss(ImportLoss::UnpairedResult);
             return;
         };
         if self.results.contains_key(&id) {
-            self.notes.count(ImportLoss::SecondResult);
+            self.notes.count_loss(ImportLoss::SecondResult);
             return;
         }
         let result = ToolResult { is_error, ..ToolResult::new(id.clone(), name, content) };
@@ -254,7 +255,7 @@ impl Assembly<'_> {
     }
 
     /// Marks all messages as no longer sent.
-    fn collect(&mut self, at_ms: i64) {
+    fn mark_collected(&mut self, at_ms: i64) {
         let is_complete =
             self.last_draft().is_none_or(|it| it.role == Role::Model && !it.has_calls());
         if !is_complete {
@@ -264,7 +265,7 @@ impl Assembly<'_> {
     }
 
     fn add_missing_answer(&mut self, at_ms: i64) {
-        self.notes.repaired(ImportRepair::MissingAnswer);
+        self.notes.count_repair(ImportRepair::MissingAnswer);
         let mut answer = MessageDraft::new(Role::Model, at_ms, vec![Part::text(NO_ANSWER)]);
         answer.note = Some(transcript_note::BROKE_OFF);
         self.drafts.push(answer);
@@ -285,7 +286,7 @@ impl Assembly<'_> {
                 .parts
                 .iter()
                 .filter_map(Part::as_tool_call)
-                .map(|it| self.result(it))
+                .map(|it| self.take_result(it))
                 .collect();
             let answered_ms = draft.answered_ms.unwrap_or(draft.at_ms);
             let message = Message { role: draft.role, parts: draft.parts };
@@ -300,10 +301,10 @@ impl Assembly<'_> {
         messages
     }
 
-    fn result(&mut self, call: &ToolCall) -> Part {
+    fn take_result(&mut self, call: &ToolCall) -> Part {
         let recorded = self.results.remove(&call.id);
         Part::ToolResult(recorded.unwrap_or_else(|| {
-            self.notes.repaired(ImportRepair::MissingResult);
+            self.notes.count_repair(ImportRepair::MissingResult);
             let error = Error::new(ErrorKind::Failed, "no result was recorded");
             let mut content = JsonObject::new();
             content.insert("error".to_owned(), json!(error));
@@ -314,7 +315,7 @@ impl Assembly<'_> {
 }
 
 /// Removes texts that say nothing.
-fn without_empty(parts: Vec<Part>) -> Vec<Part> {
+fn remove_empty_texts(parts: Vec<Part>) -> Vec<Part> {
     let is_empty = |part: &Part| match part {
         Part::Text { text, .. } | Part::Thought { text, .. } => text.trim().is_empty(),
         _ => false,
@@ -328,7 +329,7 @@ fn is_answer_content(part: &Part) -> bool {
 }
 
 /// Changes a tool's name so that providers accept it.
-fn valid_name(name: &ToolName) -> ToolName {
+fn valid_tool_name(name: &ToolName) -> ToolName {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
     let name: String =
         name.as_str().chars().map(|it| if is_plain(it) { it } else { '_' }).collect();

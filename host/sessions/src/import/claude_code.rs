@@ -14,10 +14,12 @@ use serde_json::Value;
 
 use super::assemble::{ConversationPiece, TimedPiece};
 use super::claude_message::{
-    COMMAND, COMMAND_OUTPUT, answer_piece, as_summary, command_line, user_parts, user_pieces,
+    COMMAND, COMMAND_OUTPUT, answer_piece, command_line, into_summary, user_parts, user_pieces,
 };
 use super::error::ImportError;
-use super::json_line::{JsonLines, JsonObject, SourceLine, is_set, object_of, text_of, time_of};
+use super::json_line::{
+    JsonLines, JsonObject, SourceLine, is_true_field, object_field, parse_time, text_field,
+};
 use super::notes::{ImportLoss, ImportNotes};
 use super::{ForeignSession, ImportSource};
 use crate::export::Transcript;
@@ -87,13 +89,16 @@ struct ClaudeFile {
 }
 
 /// Reads a session.
-pub fn read(path: &Path, notes: &mut ImportNotes) -> Result<ForeignSession, ImportError> {
+pub fn read_claude_session(
+    path: &Path,
+    notes: &mut ImportNotes,
+) -> Result<ForeignSession, ImportError> {
     let mut lines = JsonLines::open(path)?;
     let mut file = ClaudeFile::default();
     while let Some((number, line)) = lines.next_line()? {
         match line {
-            SourceLine::Object(record) => file.add(record, notes),
-            SourceLine::Damaged => notes.damaged(number),
+            SourceLine::Object(record) => file.add_record(record, notes),
+            SourceLine::Damaged => notes.note_damaged_line(number),
         }
     }
     if !file.has_records {
@@ -112,28 +117,28 @@ pub fn read(path: &Path, notes: &mut ImportNotes) -> Result<ForeignSession, Impo
 
 /// Returns the titles in a record by their rank: the user's, the agent's, a generated one, a
 /// summary.
-pub fn title_of(record: &JsonObject) -> Option<(usize, &str)> {
-    let (rank, name) = match text_of(record, "type") {
+pub fn record_title(record: &JsonObject) -> Option<(usize, &str)> {
+    let (rank, name) = match text_field(record, "type") {
         "custom-title" => (0, "customTitle"),
         "agent-name" => (1, "agentName"),
         "ai-title" => (2, "aiTitle"),
         "summary" => (3, "summary"),
         _ => return None,
     };
-    Some((rank, text_of(record, name)))
+    Some((rank, text_field(record, name)))
 }
 
 impl ClaudeFile {
-    fn add(&mut self, record: JsonObject, notes: &mut ImportNotes) {
-        let kind = text_of(&record, "type");
-        if let Some((rank, title)) = title_of(&record) {
+    fn add_record(&mut self, record: JsonObject, notes: &mut ImportNotes) {
+        let kind = text_field(&record, "type");
+        if let Some((rank, title)) = record_title(&record) {
             self.titles[rank] = jaato_types::text::one_line(title);
         }
         self.has_records |= record.contains_key("sessionId") || kind == "summary";
-        let uuid = text_of(&record, "uuid").to_owned();
-        if is_set(&record, "isSidechain") {
+        let uuid = text_field(&record, "uuid").to_owned();
+        if is_true_field(&record, "isSidechain") {
             if matches!(kind, "user" | "assistant") {
-                notes.count(ImportLoss::SubagentMessage);
+                notes.count_loss(ImportLoss::SubagentMessage);
             }
             return;
         }
@@ -160,7 +165,7 @@ impl ClaudeFile {
         read: &mut TreeRecord,
         notes: &mut ImportNotes,
     ) {
-        let content = object_of(record, "message").and_then(|it| it.get("content"));
+        let content = object_field(record, "message").and_then(|it| it.get("content"));
         let text = content.and_then(Value::as_str).unwrap_or_default().trim_start();
         let parent = self.by_uuid.get(&read.parent).map(|at| &mut self.records[*at]);
         let command = parent.filter(|it| it.is_command);
@@ -169,11 +174,11 @@ impl ClaudeFile {
             read.pieces = vec![ConversationPiece::Prompt(vec![Part::text(command_line(text))])];
         } else if text.starts_with(COMMAND_OUTPUT) {
             let command = command.map(|command| command.pieces.clear());
-            notes.count_many(ImportLoss::LocalCommand, u64::from(command.is_some()));
+            notes.count_losses(ImportLoss::LocalCommand, u64::from(command.is_some()));
             read.pieces.clear();
-        } else if is_set(record, "isMeta") && text_of(record, "type") == "user" {
+        } else if is_true_field(record, "isMeta") && text_field(record, "type") == "user" {
             let expansion = content.filter(|_| command.is_some());
-            notes.count_many(ImportLoss::AddedContext, u64::from(expansion.is_none()));
+            notes.count_losses(ImportLoss::AddedContext, u64::from(expansion.is_none()));
             let Some(expansion) = expansion else { return };
             let (parts, _) = user_parts(expansion, notes);
             read.kind = RecordKind::Prompt;
@@ -184,13 +189,13 @@ impl ClaudeFile {
     fn add_facts(&mut self, record: &JsonObject) {
         let Transcript { id, workspace, begun_ms, .. } = &mut self.transcript;
         if id.as_str().is_empty() {
-            *id = SessionId::from(text_of(record, "sessionId"));
+            *id = SessionId::from(text_field(record, "sessionId"));
         }
         if workspace.is_empty() {
-            *workspace = text_of(record, "cwd").to_owned();
+            *workspace = text_field(record, "cwd").to_owned();
         }
         if *begun_ms == 0 {
-            *begun_ms = time_of(record.get("timestamp")).unwrap_or_default();
+            *begun_ms = parse_time(record.get("timestamp")).unwrap_or_default();
         }
     }
 
@@ -214,7 +219,7 @@ impl ClaudeFile {
             if path.contains(&at) {
                 pieces.extend(record.pieces.drain(..).map(|piece| (record.at_ms, piece)));
             } else if record.kind != RecordKind::Other && !record.pieces.is_empty() {
-                notes.count(ImportLoss::OtherBranch);
+                notes.count_loss(ImportLoss::OtherBranch);
             }
         }
         pieces
@@ -261,36 +266,38 @@ impl TreeRecord {
 }
 
 fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
-    let parent = match text_of(record, "parentUuid") {
+    let parent = match text_field(record, "parentUuid") {
         // A compaction begins a new tree, and names the end of the old one.
-        "" => text_of(record, "logicalParentUuid"),
+        "" => text_field(record, "logicalParentUuid"),
         parent => parent,
     };
-    let at_ms = time_of(record.get("timestamp")).unwrap_or_default();
+    let at_ms = parse_time(record.get("timestamp")).unwrap_or_default();
     let mut read = TreeRecord { parent: parent.to_owned(), at_ms, ..TreeRecord::default() };
-    let message = object_of(record, "message");
-    match text_of(record, "type") {
+    let message = object_field(record, "message");
+    match text_field(record, "type") {
         // `pair_with_command` decides about text that Claude Code added.
-        "user" if is_set(record, "isMeta") => {}
+        "user" if is_true_field(record, "isMeta") => {}
         "user" => {
             read.kind = RecordKind::Prompt;
             read.pieces = message.map(|it| user_pieces(it, notes)).unwrap_or_default();
-            if is_set(record, "isCompactSummary") {
-                read.pieces = read.pieces.into_iter().map(as_summary).collect();
+            if is_true_field(record, "isCompactSummary") {
+                read.pieces = read.pieces.into_iter().map(into_summary).collect();
             }
         }
         "assistant" => {
             let Some(message) = message else { return read };
-            if is_set(record, "isApiErrorMessage") || text_of(message, "model") == SYNTHETIC_MODEL {
-                notes.count(ImportLoss::ProgramAnswer);
+            if is_true_field(record, "isApiErrorMessage")
+                || text_field(message, "model") == SYNTHETIC_MODEL
+            {
+                notes.count_loss(ImportLoss::ProgramAnswer);
                 return read;
             }
             read.kind = RecordKind::Answer;
-            read.response = Some(text_of(message, "id").to_owned()).filter(|it| !it.is_empty());
+            read.response = Some(text_field(message, "id").to_owned()).filter(|it| !it.is_empty());
             read.pieces = vec![answer_piece(message, read.response.clone(), notes)];
         }
         "attachment" => read.pieces = attachment_pieces(record, notes),
-        "system" if text_of(record, "subtype") == "compact_boundary" => {
+        "system" if text_field(record, "subtype") == "compact_boundary" => {
             read.pieces = vec![ConversationPiece::Compacted];
         }
         kind if BOOKKEEPING.contains(&kind) => {}
@@ -301,10 +308,10 @@ fn read_record(record: &JsonObject, notes: &mut ImportNotes) -> TreeRecord {
 
 /// Reads text that Claude Code added. One kind is a prompt that the user typed during a turn.
 fn attachment_pieces(record: &JsonObject, notes: &mut ImportNotes) -> Vec<ConversationPiece> {
-    let attachment = object_of(record, "attachment");
-    let queued = attachment.filter(|it| text_of(it, "type") == "queued_command");
+    let attachment = object_field(record, "attachment");
+    let queued = attachment.filter(|it| text_field(it, "type") == "queued_command");
     let Some(prompt) = queued.and_then(|it| it.get("prompt")) else {
-        notes.count(ImportLoss::AddedContext);
+        notes.count_loss(ImportLoss::AddedContext);
         return Vec::new();
     };
     let (parts, _) = user_parts(prompt, notes);
@@ -316,5 +323,5 @@ fn note_subagent_files(path: &Path, notes: &mut ImportNotes) {
     let Ok(entries) = path.with_extension("").join("subagents").read_dir() else { return };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let files = names.filter(|name| name.ends_with(".jsonl")).count();
-    notes.count_many(ImportLoss::SubagentFile, files as u64);
+    notes.count_losses(ImportLoss::SubagentFile, files as u64);
 }

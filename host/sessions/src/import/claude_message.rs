@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::assemble::{ConversationPiece, text_content};
 use super::content::{attachment_text, content_text};
-use super::json_line::{JsonObject, is_set, text_of};
+use super::json_line::{JsonObject, is_true_field, text_field};
 use super::notes::{ImportLoss, ImportNotes};
 
 /// How a text begins with which Claude Code records that the user stopped it.
@@ -18,7 +18,7 @@ pub const COMMAND: &str = "<command-";
 pub const COMMAND_OUTPUT: &str = "<local-command-";
 
 /// Turns a prompt that Claude Code wrote into a summary.
-pub fn as_summary(piece: ConversationPiece) -> ConversationPiece {
+pub fn into_summary(piece: ConversationPiece) -> ConversationPiece {
     match piece {
         ConversationPiece::Prompt(parts) => {
             ConversationPiece::Summary(Message { parts, ..Message::default() }.text())
@@ -69,12 +69,12 @@ pub fn user_parts(content: &Value, notes: &mut ImportNotes) -> (Vec<Part>, Vec<C
         parts.push(Part::text(text));
     }
     for block in content.as_array().into_iter().flatten().filter_map(Value::as_object) {
-        match text_of(block, "type") {
-            "text" => parts.push(Part::text(text_of(block, "text"))),
+        match text_field(block, "type") {
+            "text" => parts.push(Part::text(text_field(block, "text"))),
             "tool_result" => results.push(ConversationPiece::Result {
-                call_id: text_of(block, "tool_use_id").to_owned(),
+                call_id: text_field(block, "tool_use_id").to_owned(),
                 content: text_content(content_text(block.get("content"), notes)),
-                is_error: is_set(block, "is_error"),
+                is_error: is_true_field(block, "is_error"),
             }),
             "image" | "document" => parts.push(Part::text(attachment_text(block, notes))),
             other => notes.count_unknown(other),
@@ -89,7 +89,7 @@ pub fn answer_piece(
     response: Option<String>,
     notes: &mut ImportNotes,
 ) -> ConversationPiece {
-    let model = Some(text_of(message, "model")).filter(|it| !it.is_empty());
+    let model = Some(text_field(message, "model")).filter(|it| !it.is_empty());
     let model = model.map(|it| format!("anthropic/{it}"));
     let mut parts = Vec::new();
     if let Some(Value::String(text)) = message.get("content") {
@@ -97,22 +97,22 @@ pub fn answer_piece(
     }
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     for block in blocks.filter_map(Value::as_object) {
-        match text_of(block, "type") {
-            "text" => parts.push(Part::text(text_of(block, "text"))),
+        match text_field(block, "type") {
+            "text" => parts.push(Part::text(text_field(block, "text"))),
             "thinking" => {
-                notes.count_many(
+                notes.count_losses(
                     ImportLoss::Signature,
-                    u64::from(!text_of(block, "signature").is_empty()),
+                    u64::from(!text_field(block, "signature").is_empty()),
                 );
-                parts.push(Part::thought(text_of(block, "thinking")));
+                parts.push(Part::thought(text_field(block, "thinking")));
             }
-            "redacted_thinking" => notes.count(ImportLoss::EncryptedReasoning),
+            "redacted_thinking" => notes.count_loss(ImportLoss::EncryptedReasoning),
             "tool_use" => {
                 let input = block.get("input").cloned().unwrap_or_default();
-                let (id, name) = (text_of(block, "id"), text_of(block, "name"));
+                let (id, name) = (text_field(block, "id"), text_field(block, "name"));
                 parts.push(Part::ToolCall(ToolCall::new(id, name, input)));
             }
-            "server_tool_use" => notes.count(ImportLoss::ProviderCall),
+            "server_tool_use" => notes.count_loss(ImportLoss::ProviderCall),
             // The result of a call that the provider ran.
             kind if kind.ends_with("_tool_result") => {}
             other => notes.count_unknown(other),

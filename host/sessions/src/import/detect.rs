@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::ImportSource;
-use super::goose::head_of;
+use super::goose::read_head;
 use super::goose_database::{GooseDatabase, SQLITE_START};
-use super::json_line::{JsonLines, JsonObject, SourceLine, text_of};
+use super::json_line::{JsonLines, JsonObject, SourceLine, text_field};
 use crate::export::TRANSCRIPT_FORMAT;
 
 /// The most lines that are looked at. Each source shows itself in its first records.
@@ -14,8 +14,8 @@ const LINES_MAX: usize = 50;
 /// Recognises the program that wrote a file by its content. Returns `None` if the file cannot be
 /// read, or is of no known program.
 pub fn detect_source(path: &Path) -> Option<ImportSource> {
-    if head_of(path).ok()?.starts_with(SQLITE_START) {
-        let columns = GooseDatabase::open(path).ok()?.columns("messages").ok()?;
+    if read_head(path).ok()?.starts_with(SQLITE_START) {
+        let columns = GooseDatabase::open(path).ok()?.table_columns("messages").ok()?;
         return columns.iter().any(|it| it == "content_json").then_some(ImportSource::Goose);
     }
     let mut lines = JsonLines::open(path).ok()?;
@@ -23,7 +23,7 @@ pub fn detect_source(path: &Path) -> Option<ImportSource> {
     for number in 0..LINES_MAX {
         match lines.next_line().ok()? {
             Some((_, SourceLine::Object(record))) => {
-                if let Some(source) = source_of(&record) {
+                if let Some(source) = record_source(&record) {
                     return Some(source);
                 }
             }
@@ -32,14 +32,14 @@ pub fn detect_source(path: &Path) -> Option<ImportSource> {
         }
     }
     // Only goose's export is one object with line breaks.
-    let is_export = || super::goose::is_export(path);
+    let is_export = || super::goose::is_multiline_export(path);
     (begins_object && is_export()).then_some(ImportSource::Goose)
 }
 
-fn source_of(record: &JsonObject) -> Option<ImportSource> {
+fn record_source(record: &JsonObject) -> Option<ImportSource> {
     let has = |name: &str| record.contains_key(name);
-    let kind = text_of(record, "type");
-    if text_of(record, "format") == TRANSCRIPT_FORMAT {
+    let kind = text_field(record, "type");
+    if text_field(record, "format") == TRANSCRIPT_FORMAT {
         Some(ImportSource::Jaato)
     } else if kind == "session" && has("id") && (has("cwd") || has("version")) {
         Some(ImportSource::Pi)

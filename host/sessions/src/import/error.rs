@@ -9,7 +9,7 @@ use super::source::ImportSource;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A text is not the name of a source.
-    #[error("unknown source `{0}`, expected {names}", names = ImportSource::names())]
+    #[error("unknown source `{0}`, expected {names}", names = ImportSource::source_names())]
     UnknownSource(String),
     /// The system refused.
     #[error("cannot {action} `{path}`: {error}")]
@@ -90,7 +90,7 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    pub(super) fn io(
+    pub(super) fn from_io(
         action: &'static str,
         path: impl Into<PathBuf>,
     ) -> impl FnOnce(io::Error) -> Self {
@@ -102,7 +102,7 @@ impl ImportError {
         Self::NotASession { path: path.into(), source_name: source.name() }
     }
 
-    pub(super) fn database(path: impl Into<PathBuf>) -> impl FnOnce(rusqlite::Error) -> Self {
+    pub(super) fn from_database(path: impl Into<PathBuf>) -> impl FnOnce(rusqlite::Error) -> Self {
         let path = path.into();
         move |error| Self::Database { path, error }
     }

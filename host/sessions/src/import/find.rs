@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::claude_code::title_of;
+use super::claude_code::record_title;
 use super::claude_message::shown_prompt;
-use super::json_line::{JsonLines, JsonObject, SourceLine, object_of, text_of};
+use super::json_line::{JsonLines, JsonObject, SourceLine, object_field, text_field};
 use super::{ImportSource, goose, short_title};
 
 /// The most lines of a file that are read for its title and workspace.
@@ -44,13 +44,15 @@ pub fn find_sessions(
     home: &Path,
     variable: &dyn Fn(&str) -> Option<OsString>,
 ) -> Vec<FoundSession> {
-    let places = SourcePlaces { home, variable };
+    let places = SourceFolders { home, variable };
     let mut found = match source {
         ImportSource::Jaato => Vec::new(),
-        ImportSource::ClaudeCode => in_folders(source, &[places.claude_code()]),
-        ImportSource::Codex => in_folders(source, &places.codex()),
-        ImportSource::Goose => places.goose().iter().flat_map(|it| in_goose_folder(it)).collect(),
-        ImportSource::Pi => in_folders(source, &[places.pi()]),
+        ImportSource::ClaudeCode => sessions_in_folders(source, &[places.claude_code_folder()]),
+        ImportSource::Codex => sessions_in_folders(source, &places.codex_folders()),
+        ImportSource::Goose => {
+            places.goose_folders().iter().flat_map(|it| sessions_in_goose_folder(it)).collect()
+        }
+        ImportSource::Pi => sessions_in_folders(source, &[places.pi_folder()]),
     };
     found.sort_by(|one, other| {
         (other.changed_ms, &other.path, &other.id).cmp(&(one.changed_ms, &one.path, &one.id))
@@ -59,12 +61,12 @@ pub fn find_sessions(
 }
 
 /// The folders of the programs.
-struct SourcePlaces<'a> {
+struct SourceFolders<'a> {
     home: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<OsString>,
 }
 
-impl SourcePlaces<'_> {
+impl SourceFolders<'_> {
     /// Returns the folder that a variable names. `~` is the home folder.
     fn folder_from_variable(&self, name: &str) -> Option<PathBuf> {
         let path = PathBuf::from((self.variable)(name).filter(|it| !it.is_empty())?);
@@ -74,27 +76,27 @@ impl SourcePlaces<'_> {
         })
     }
 
-    fn claude_code(&self) -> PathBuf {
+    fn claude_code_folder(&self) -> PathBuf {
         let folder = self
             .folder_from_variable("CLAUDE_CONFIG_DIR")
             .unwrap_or_else(|| self.home.join(".claude"));
         folder.join("projects")
     }
 
-    fn codex(&self) -> [PathBuf; 2] {
+    fn codex_folders(&self) -> [PathBuf; 2] {
         let folder =
             self.folder_from_variable("CODEX_HOME").unwrap_or_else(|| self.home.join(".codex"));
         [folder.join("sessions"), folder.join("archived_sessions")]
     }
 
-    fn pi(&self) -> PathBuf {
+    fn pi_folder(&self) -> PathBuf {
         let agent =
             || self.folder_from_variable("PI_CODING_AGENT_DIR").map(|it| it.join("sessions"));
         let sessions = self.folder_from_variable("PI_CODING_AGENT_SESSION_DIR").or_else(agent);
         sessions.unwrap_or_else(|| self.home.join(".pi/agent/sessions"))
     }
 
-    fn goose(&self) -> Vec<PathBuf> {
+    fn goose_folders(&self) -> Vec<PathBuf> {
         if let Some(root) = self.folder_from_variable("GOOSE_PATH_ROOT") {
             return vec![root.join("data/sessions")];
         }
@@ -110,12 +112,12 @@ impl SourcePlaces<'_> {
     }
 }
 
-fn in_folders(source: ImportSource, folders: &[PathBuf]) -> Vec<FoundSession> {
+fn sessions_in_folders(source: ImportSource, folders: &[PathBuf]) -> Vec<FoundSession> {
     let mut files = Vec::new();
     for folder in folders {
         list_files(folder, DEPTH_MAX, &mut files);
     }
-    files.iter().filter_map(|path| describe(source, path)).collect()
+    files.iter().filter_map(|path| describe_session(source, path)).collect()
 }
 
 /// Lists files of JSON lines. Links to folders are not followed, because they could form a circle.
@@ -147,13 +149,13 @@ struct SessionHead {
     has_records: bool,
 }
 
-fn describe(source: ImportSource, path: &Path) -> Option<FoundSession> {
+fn describe_session(source: ImportSource, path: &Path) -> Option<FoundSession> {
     let changed_ms = changed_ms(path)?;
     let mut lines = JsonLines::open(path).ok()?;
     let mut head = SessionHead::default();
     for _ in 0..HEAD_LINES_MAX {
         match lines.next_line().ok()? {
-            Some((_, SourceLine::Object(record))) => head.add(source, &record),
+            Some((_, SourceLine::Object(record))) => head.add_record(source, &record),
             Some((_, SourceLine::Damaged)) => {}
             None => break,
         }
@@ -183,11 +185,11 @@ impl SessionHead {
         ![&self.id, &self.workspace, &self.prompt].iter().any(|it| it.is_empty())
     }
 
-    fn add(&mut self, source: ImportSource, record: &JsonObject) {
+    fn add_record(&mut self, source: ImportSource, record: &JsonObject) {
         let (id, workspace, prompt) = match source {
-            ImportSource::ClaudeCode => self.claude_code(record),
-            ImportSource::Codex => self.codex(record),
-            ImportSource::Pi => self.pi(record),
+            ImportSource::ClaudeCode => self.claude_code_facts(record),
+            ImportSource::Codex => self.codex_facts(record),
+            ImportSource::Pi => self.pi_facts(record),
             ImportSource::Jaato | ImportSource::Goose => return,
         };
         for (field, value) in
@@ -199,27 +201,27 @@ impl SessionHead {
         }
     }
 
-    fn claude_code(&mut self, record: &JsonObject) -> (String, String, String) {
-        if let Some((_, title)) = title_of(record) {
+    fn claude_code_facts(&mut self, record: &JsonObject) -> (String, String, String) {
+        if let Some((_, title)) = record_title(record) {
             title.clone_into(&mut self.title);
         }
         self.has_records |= record.contains_key("sessionId");
-        let is_prompt = text_of(record, "type") == "user" && !record.contains_key("isMeta");
-        let message = object_of(record, "message").filter(|_| is_prompt);
+        let is_prompt = text_field(record, "type") == "user" && !record.contains_key("isMeta");
+        let message = object_field(record, "message").filter(|_| is_prompt);
         let prompt = message.map(first_text).unwrap_or_default();
         let prompt = shown_prompt(&prompt).unwrap_or_default();
-        (text_of(record, "sessionId").to_owned(), text_of(record, "cwd").to_owned(), prompt)
+        (text_field(record, "sessionId").to_owned(), text_field(record, "cwd").to_owned(), prompt)
     }
 
-    fn codex(&mut self, record: &JsonObject) -> (String, String, String) {
-        let payload = object_of(record, "payload").unwrap_or(record);
-        let kind = text_of(record, "type");
+    fn codex_facts(&mut self, record: &JsonObject) -> (String, String, String) {
+        let payload = object_field(record, "payload").unwrap_or(record);
+        let kind = text_field(record, "type");
         if kind == "session_meta" || kind.is_empty() {
             self.has_records |= payload.contains_key("id");
-            let (id, workspace) = (text_of(payload, "id"), text_of(payload, "cwd"));
+            let (id, workspace) = (text_field(payload, "id"), text_field(payload, "cwd"));
             return (id.to_owned(), workspace.to_owned(), String::new());
         }
-        let is_prompt = text_of(payload, "role") == "user";
+        let is_prompt = text_field(payload, "role") == "user";
         let prompt = if is_prompt { first_text(payload) } else { String::new() };
         // Texts that Codex adds in the user's name begin with a tag or a title.
         let is_added = prompt.starts_with('<') || prompt.starts_with("# AGENTS.md");
@@ -227,17 +229,17 @@ impl SessionHead {
         (String::new(), String::new(), prompt)
     }
 
-    fn pi(&mut self, record: &JsonObject) -> (String, String, String) {
-        match text_of(record, "type") {
+    fn pi_facts(&mut self, record: &JsonObject) -> (String, String, String) {
+        match text_field(record, "type") {
             "session" => {
                 self.has_records = true;
-                let (id, workspace) = (text_of(record, "id"), text_of(record, "cwd"));
+                let (id, workspace) = (text_field(record, "id"), text_field(record, "cwd"));
                 return (id.to_owned(), workspace.to_owned(), String::new());
             }
-            "session_info" => text_of(record, "name").clone_into(&mut self.title),
+            "session_info" => text_field(record, "name").clone_into(&mut self.title),
             _ => {}
         }
-        let message = object_of(record, "message").filter(|it| text_of(it, "role") == "user");
+        let message = object_field(record, "message").filter(|it| text_field(it, "role") == "user");
         (String::new(), String::new(), message.map(first_text).unwrap_or_default())
     }
 }
@@ -253,7 +255,7 @@ fn first_text(message: &JsonObject) -> String {
     texts.next().unwrap_or_default().to_owned()
 }
 
-fn in_goose_folder(folder: &Path) -> Vec<FoundSession> {
+fn sessions_in_goose_folder(folder: &Path) -> Vec<FoundSession> {
     let source = ImportSource::Goose;
     let path = folder.join("sessions.db");
     let sessions = goose::list_sessions(&path).unwrap_or_default();
@@ -270,12 +272,12 @@ fn in_goose_folder(folder: &Path) -> Vec<FoundSession> {
         .collect();
     let mut files = Vec::new();
     list_files(folder, 0, &mut files);
-    found.extend(files.iter().filter_map(|path| goose_file(path)));
+    found.extend(files.iter().filter_map(|path| describe_goose_file(path)));
     found
 }
 
 /// Describes a file of a version before 1.10.
-fn goose_file(path: &Path) -> Option<FoundSession> {
+fn describe_goose_file(path: &Path) -> Option<FoundSession> {
     let changed_ms = changed_ms(path)?;
     let Some((_, SourceLine::Object(first))) = JsonLines::open(path).ok()?.next_line().ok()? else {
         return None;
@@ -283,6 +285,6 @@ fn goose_file(path: &Path) -> Option<FoundSession> {
     let workspace = first.get("working_dir")?.as_str()?.to_owned();
     let id = path.file_stem()?.to_str()?.to_owned();
     let (source, path) = (ImportSource::Goose, path.to_owned());
-    let title = short_title(text_of(&first, "description"));
+    let title = short_title(text_field(&first, "description"));
     Some(FoundSession { source, id, path, workspace, changed_ms, title })
 }

@@ -16,8 +16,8 @@ use super::content::{attachment_text, content_text};
 use super::error::ImportError;
 use super::goose_database::{GooseDatabase, SQLITE_START};
 use super::json_line::{
-    JsonLines, JsonObject, SourceLine, is_set, object_of, open_source_file, text_of, time_of,
-    to_milliseconds,
+    JsonLines, JsonObject, SourceLine, is_true_field, object_field, open_source_file, parse_time,
+    text_field, to_milliseconds,
 };
 use super::notes::{ImportLoss, ImportNotes};
 use super::{ForeignSession, ImportSource};
@@ -51,12 +51,12 @@ pub struct GooseSession {
 }
 
 /// Reads a session.
-pub fn read(
+pub fn read_goose_session(
     path: &Path,
     id: Option<&str>,
     notes: &mut ImportNotes,
 ) -> Result<ForeignSession, ImportError> {
-    let head = head_of(path)?;
+    let head = read_head(path)?;
     if head.starts_with(SQLITE_START) {
         return read_database(path, id, notes);
     }
@@ -67,41 +67,41 @@ pub fn read(
             None => read_lines(path, &first, lines, notes),
         };
     }
-    let export = export_of(path);
+    let export = read_multiline_export(path);
     let export = export.ok_or_else(|| ImportError::not_a_session(path, ImportSource::Goose))?;
     let conversation = export.get("conversation").unwrap_or(&Value::Null);
     Ok(read_export(&export, conversation, notes))
 }
 
 /// Returns true if a file is an export with line breaks.
-pub fn is_export(path: &Path) -> bool {
-    export_of(path).is_some()
+pub fn is_multiline_export(path: &Path) -> bool {
+    read_multiline_export(path).is_some()
 }
 
 /// Reads an export with line breaks.
-fn export_of(path: &Path) -> Option<JsonObject> {
+fn read_multiline_export(path: &Path) -> Option<JsonObject> {
     let file = open_source_file(path).ok()?;
     let export: JsonObject = serde_json::from_reader(BufReader::new(file)).ok()?;
     export.contains_key("conversation").then_some(export)
 }
 
 /// Reads the first bytes of a file.
-pub fn head_of(path: &Path) -> Result<Vec<u8>, ImportError> {
+pub fn read_head(path: &Path) -> Result<Vec<u8>, ImportError> {
     let mut head = Vec::new();
     let file = open_source_file(path)?;
     let read = file.take(SQLITE_START.len() as u64).read_to_end(&mut head);
-    read.map_err(ImportError::io("read", path))?;
+    read.map_err(ImportError::from_io("read", path))?;
     Ok(head)
 }
 
 /// Lists the sessions that a user began, the newest first.
 pub fn list_sessions(path: &Path) -> Result<Vec<GooseSession>, ImportError> {
     let database = GooseDatabase::open(path)?;
-    database_sessions(&database).map_err(ImportError::database(path))
+    database_sessions(&database).map_err(ImportError::from_database(path))
 }
 
 fn database_sessions(database: &GooseDatabase) -> rusqlite::Result<Vec<GooseSession>> {
-    let columns = database.columns("sessions")?;
+    let columns = database.table_columns("sessions")?;
     let has = |name: &str| columns.iter().any(|it| it == name);
     let column = |name: &str| if has(name) { format!("\"{name}\"") } else { "NULL".to_owned() };
     let names = ["id", "name", "description", "working_dir", "created_at", "updated_at"];
@@ -136,7 +136,7 @@ fn column_text(row: &Row<'_>, at: usize) -> rusqlite::Result<String> {
 fn database_time(text: &str) -> i64 {
     let text = text.replace(' ', "T");
     let text = if text.ends_with('Z') || text.contains('+') { text } else { format!("{text}Z") };
-    time_of(Some(&Value::String(text))).unwrap_or_default()
+    parse_time(Some(&Value::String(text))).unwrap_or_default()
 }
 
 fn read_database(
@@ -145,15 +145,15 @@ fn read_database(
     notes: &mut ImportNotes,
 ) -> Result<ForeignSession, ImportError> {
     let database = GooseDatabase::open(path)?;
-    let columns = database.columns("messages").map_err(ImportError::database(path))?;
+    let columns = database.table_columns("messages").map_err(ImportError::from_database(path))?;
     if !["session_id", "role", "content_json"].iter().all(|it| columns.iter().any(|has| has == it))
     {
         return Err(ImportError::not_a_session(path, ImportSource::Goose));
     }
-    let sessions = database_sessions(&database).map_err(ImportError::database(path))?;
+    let sessions = database_sessions(&database).map_err(ImportError::from_database(path))?;
     let session = select_sessions(sessions, id, path)?;
     let rows =
-        message_rows(&database, &columns, &session.id).map_err(ImportError::database(path))?;
+        message_rows(&database, &columns, &session.id).map_err(ImportError::from_database(path))?;
     let transcript = Transcript {
         id: SessionId::from(session.id),
         name: jaato_types::text::one_line(&session.name),
@@ -161,7 +161,7 @@ fn read_database(
         begun_ms: session.begun_ms,
         ..Transcript::default()
     };
-    let pieces = pieces_of(rows, notes);
+    let pieces = conversation_pieces(rows, notes);
     Ok(ForeignSession { transcript, pieces })
 }
 
@@ -211,7 +211,7 @@ fn message_rows(
         let metadata: Option<String> = row.get(3)?;
         Ok(GooseMessage {
             role: row.get(0)?,
-            // Null for a damaged text, which `pieces_of` counts.
+            // Null for a damaged text, which `conversation_pieces` counts.
             blocks: serde_json::from_str(&blocks).unwrap_or_default(),
             at_ms: to_milliseconds(row.get::<_, Option<i64>>(2)?.unwrap_or_default()),
             metadata: serde_json::from_str(&metadata.unwrap_or_default()).unwrap_or_default(),
@@ -234,19 +234,19 @@ fn read_lines(
     while let Some((number, line)) = lines.next_line()? {
         match line {
             SourceLine::Object(message) => messages.push(json_message(&message)),
-            SourceLine::Damaged => notes.damaged(number),
+            SourceLine::Damaged => notes.note_damaged_line(number),
         }
     }
     let begun_ms = messages.first().map_or(0, |it| it.at_ms);
     let stem = path.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
     let transcript = Transcript {
         id: SessionId::from(stem),
-        name: jaato_types::text::one_line(text_of(first, "description")),
-        workspace: text_of(first, "working_dir").to_owned(),
+        name: jaato_types::text::one_line(text_field(first, "description")),
+        workspace: text_field(first, "working_dir").to_owned(),
         begun_ms,
         ..Transcript::default()
     };
-    Ok(ForeignSession { transcript, pieces: pieces_of(messages, notes) })
+    Ok(ForeignSession { transcript, pieces: conversation_pieces(messages, notes) })
 }
 
 /// Reads an export, which is one JSON object.
@@ -256,36 +256,36 @@ fn read_export(
     notes: &mut ImportNotes,
 ) -> ForeignSession {
     let messages = conversation.as_array().into_iter().flatten().filter_map(Value::as_object);
-    let names = ["name", "description"].map(|name| text_of(export, name));
+    let names = ["name", "description"].map(|name| text_field(export, name));
     let transcript = Transcript {
-        id: SessionId::from(text_of(export, "id")),
+        id: SessionId::from(text_field(export, "id")),
         name: names.into_iter().find(|it| !it.is_empty()).unwrap_or_default().to_owned(),
-        workspace: text_of(export, "working_dir").to_owned(),
-        begun_ms: time_of(export.get("created_at")).unwrap_or_default(),
+        workspace: text_field(export, "working_dir").to_owned(),
+        begun_ms: parse_time(export.get("created_at")).unwrap_or_default(),
         ..Transcript::default()
     };
     let messages = messages.map(json_message).collect();
-    ForeignSession { transcript, pieces: pieces_of(messages, notes) }
+    ForeignSession { transcript, pieces: conversation_pieces(messages, notes) }
 }
 
 fn json_message(message: &JsonObject) -> GooseMessage {
     GooseMessage {
-        at_ms: time_of(message.get("created")).unwrap_or_default(),
-        role: text_of(message, "role").to_owned(),
+        at_ms: parse_time(message.get("created")).unwrap_or_default(),
+        role: text_field(message, "role").to_owned(),
         blocks: message.get("content").cloned().unwrap_or_default(),
-        metadata: object_of(message, "metadata").cloned().unwrap_or_default(),
+        metadata: object_field(message, "metadata").cloned().unwrap_or_default(),
     }
 }
 
-fn pieces_of(messages: Vec<GooseMessage>, notes: &mut ImportNotes) -> Vec<TimedPiece> {
+fn conversation_pieces(messages: Vec<GooseMessage>, notes: &mut ImportNotes) -> Vec<TimedPiece> {
     let is_hidden =
         |it: &GooseMessage| it.metadata.get("agentVisible") == Some(&Value::Bool(false));
     // The model sees all messages after the last one that it does not see.
     let compacted = messages.iter().rposition(is_hidden);
     let mut pieces = Vec::new();
     for (number, message) in messages.into_iter().enumerate() {
-        if is_set(&message.metadata, "turnContext") {
-            notes.count(ImportLoss::AddedContext);
+        if is_true_field(&message.metadata, "turnContext") {
+            notes.count_loss(ImportLoss::AddedContext);
         } else {
             let at_ms = message.at_ms;
             pieces.extend(message_pieces(message, notes).into_iter().map(|piece| (at_ms, piece)));
@@ -306,16 +306,16 @@ fn message_pieces(message: GooseMessage, notes: &mut ImportNotes) -> Vec<Convers
     };
     let (mut parts, mut pieces) = (Vec::new(), Vec::new());
     for block in blocks.iter().filter_map(Value::as_object) {
-        match text_of(block, "type") {
-            "text" => parts.push(Part::text(text_of(block, "text"))),
+        match text_field(block, "type") {
+            "text" => parts.push(Part::text(text_field(block, "text"))),
             "image" => parts.push(Part::text(attachment_text(block, notes))),
             "thinking" => {
-                let is_signed = !text_of(block, "signature").is_empty();
-                notes.count_many(ImportLoss::Signature, u64::from(is_signed));
-                parts.push(Part::thought(text_of(block, "thinking")));
+                let is_signed = !text_field(block, "signature").is_empty();
+                notes.count_losses(ImportLoss::Signature, u64::from(is_signed));
+                parts.push(Part::thought(text_field(block, "thinking")));
             }
-            "reasoning" => parts.push(Part::thought(text_of(block, "text"))),
-            "redactedThinking" => notes.count(ImportLoss::EncryptedReasoning),
+            "reasoning" => parts.push(Part::thought(text_field(block, "text"))),
+            "redactedThinking" => notes.count_loss(ImportLoss::EncryptedReasoning),
             "toolRequest" | "frontendToolRequest" => parts.push(tool_call(block)),
             "toolResponse" => pieces.push(tool_result(block, notes)),
             kind if BOOKKEEPING.contains(&kind) => {}
@@ -323,7 +323,7 @@ fn message_pieces(message: GooseMessage, notes: &mut ImportNotes) -> Vec<Convers
         }
     }
     if is_answer {
-        let model = model_of(&message.metadata);
+        let model = metadata_model(&message.metadata);
         pieces.push(ConversationPiece::Answer { parts, model, response: None });
     } else {
         let is_news = !pieces.is_empty();
@@ -336,37 +336,38 @@ fn message_pieces(message: GooseMessage, notes: &mut ImportNotes) -> Vec<Convers
     pieces
 }
 
-fn model_of(metadata: &JsonObject) -> Option<String> {
-    let inference = object_of(metadata, "inference")?;
-    let (provider, model) = (text_of(inference, "provider"), text_of(inference, "requestedModel"));
+fn metadata_model(metadata: &JsonObject) -> Option<String> {
+    let inference = object_field(metadata, "inference")?;
+    let (provider, model) =
+        (text_field(inference, "provider"), text_field(inference, "requestedModel"));
     let is_named = !provider.is_empty() && !model.is_empty();
     is_named.then(|| format!("{provider}/{model}"))
 }
 
 /// Reads a call. Its value is missing if the model's request was invalid.
 fn tool_call(block: &JsonObject) -> Part {
-    let id = text_of(block, "id");
+    let id = text_field(block, "id");
     let call = block.get("toolCall").and_then(|it| it.get("value")).and_then(Value::as_object);
     Part::ToolCall(match call {
         Some(call) => {
             let arguments = call.get("arguments").cloned().unwrap_or_default();
-            ToolCall::new(id, text_of(call, "name"), arguments)
+            ToolCall::new(id, text_field(call, "name"), arguments)
         }
         None => ToolCall::new(id, "invalid_call", Value::Object(JsonObject::new())),
     })
 }
 
 fn tool_result(block: &JsonObject, notes: &mut ImportNotes) -> ConversationPiece {
-    let call_id = text_of(block, "id").to_owned();
+    let call_id = text_field(block, "id").to_owned();
     let empty = JsonObject::new();
-    let result = object_of(block, "toolResult").unwrap_or(&empty);
+    let result = object_field(block, "toolResult").unwrap_or(&empty);
     let (text, is_error) = match result.get("value") {
         Some(Value::Object(value)) => {
-            (content_text(value.get("content"), notes), is_set(value, "isError"))
+            (content_text(value.get("content"), notes), is_true_field(value, "isError"))
         }
         // Before MCP's results were kept in full, the value was its content.
         Some(blocks) => (content_text(Some(blocks), notes), false),
-        None => (text_of(result, "error").to_owned(), true),
+        None => (text_field(result, "error").to_owned(), true),
     };
     ConversationPiece::Result { call_id, content: text_content(text), is_error }
 }

@@ -28,7 +28,7 @@ impl GooseDatabase {
     /// Opens a database.
     pub fn open(path: &Path) -> Result<Self, ImportError> {
         let mut file = open_source_file(path)?;
-        let log = log_of(path);
+        let log = log_path(path);
         let has_log = fs::metadata(&log).is_ok_and(|facts| facts.len() > 0);
         let url = unchangeable_url(path).filter(|_| !has_log);
         if let Some(url) = url {
@@ -36,35 +36,35 @@ impl GooseDatabase {
                 | OpenFlags::SQLITE_OPEN_URI
                 | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let opened = Connection::open_with_flags(url, flags);
-            let connection = opened.map_err(ImportError::database(path))?;
-            return Self::checked(connection, None, path);
+            let connection = opened.map_err(ImportError::from_database(path))?;
+            return Self::check_connection(connection, None, path);
         }
-        let folder = tempfile::tempdir().map_err(ImportError::io("copy", path))?;
+        let folder = tempfile::tempdir().map_err(ImportError::from_io("copy", path))?;
         let copy = folder.path().join("sessions.db");
-        copy_into(&mut file, &copy).map_err(ImportError::io("copy", path))?;
+        copy_into(&mut file, &copy).map_err(ImportError::from_io("copy", path))?;
         if has_log {
             let mut file = open_source_file(&log)?;
-            copy_into(&mut file, &log_of(&copy)).map_err(ImportError::io("copy", log))?;
+            copy_into(&mut file, &log_path(&copy)).map_err(ImportError::from_io("copy", log))?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(copy, flags);
-        let connection = opened.map_err(ImportError::database(path))?;
-        Self::checked(connection, Some(folder), path)
+        let connection = opened.map_err(ImportError::from_database(path))?;
+        Self::check_connection(connection, Some(folder), path)
     }
 
-    fn checked(
+    fn check_connection(
         connection: Connection,
         copy: Option<TempDir>,
         path: &Path,
     ) -> Result<Self, ImportError> {
         // A hostile database could run functions from its views.
         let set = connection.pragma_update(None, "trusted_schema", false);
-        set.map_err(ImportError::database(path))?;
+        set.map_err(ImportError::from_database(path))?;
         Ok(Self { connection, _copy: copy })
     }
 
     /// Lists the columns of a table. A missing table has no columns.
-    pub fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
+    pub fn table_columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         statement.query_map([table], |row| row.get(0))?.collect()
     }
@@ -74,7 +74,7 @@ fn copy_into(file: &mut File, path: &Path) -> io::Result<u64> {
     io::copy(file, &mut File::create(path)?)
 }
 
-fn log_of(path: &Path) -> PathBuf {
+fn log_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)

@@ -10,7 +10,7 @@ use crate::export::TranscriptMessage;
 
 /// Returns true if a history accepts the messages. Roles and pairs are checked for the messages
 /// that are sent.
-pub fn is_history(messages: &[TranscriptMessage]) -> bool {
+pub fn is_valid_history(messages: &[TranscriptMessage]) -> bool {
     let mut call_ids = HashSet::new();
     let calls = messages.iter().flat_map(|it| it.message.tool_calls());
     let has_own_ids =

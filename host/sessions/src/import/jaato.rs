@@ -12,18 +12,18 @@ use serde_json::Value;
 
 use super::assemble::assemble_messages;
 use super::error::ImportError;
-use super::history_check::{into_pieces, is_history};
-use super::json_line::{JsonLines, JsonObject, SourceLine, text_of};
+use super::history_check::{into_pieces, is_valid_history};
+use super::json_line::{JsonLines, JsonObject, SourceLine, text_field};
 use super::notes::ImportNotes;
 use super::{ImportSource, ImportedSession};
-use crate::attachments::{blobs_of, content_digest};
+use crate::attachments::{content_digest, message_blobs};
 use crate::export::{
     AttachmentLine, TRANSCRIPT_FORMAT, TRANSCRIPT_VERSION, Transcript, TranscriptHeader,
     TranscriptLine, TranscriptMessage,
 };
 
 /// Imports a transcript.
-pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
+pub fn import_transcript(path: &Path) -> Result<ImportedSession, ImportError> {
     let mut lines = JsonLines::open(path)?;
     let mut notes = ImportNotes::default();
     let header = read_header(&mut lines, path)?;
@@ -31,13 +31,13 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
     let (mut messages, mut attachments) = (Vec::new(), BTreeMap::new());
     while let Some((number, line)) = lines.next_line()? {
         let SourceLine::Object(line) = line else {
-            notes.damaged(number);
+            notes.note_damaged_line(number);
             continue;
         };
         if line.contains_key("attachment") {
-            match content_of(line) {
+            match attachment_content(line) {
                 Some((name, content)) => drop(attachments.insert(name, content)),
-                None => notes.damaged(number),
+                None => notes.note_damaged_line(number),
             }
             continue;
         }
@@ -45,17 +45,17 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
             Ok(TranscriptLine { at_ms, message, model, note }) => {
                 messages.push(TranscriptMessage { at_ms, message, model, note });
             }
-            Err(_) => notes.damaged(number),
+            Err(_) => notes.note_damaged_line(number),
         }
     }
     if messages.is_empty() {
         return Err(ImportError::NoMessages(path.to_owned()));
     }
-    if !is_history(&messages) {
+    if !is_valid_history(&messages) {
         notes.add_sentence("The messages do not form a valid history, so they were repaired.");
         messages = assemble_messages(into_pieces(messages, &mut notes), &mut notes);
     }
-    note_missing(&messages, &attachments, &mut notes);
+    note_missing_files(&messages, &attachments, &mut notes);
     let transcript =
         Transcript { id, name, workspace, begun_ms, messages, attachments, attachments_folder };
     Ok(ImportedSession { transcript, notes: notes.into_sentences() })
@@ -64,7 +64,7 @@ pub fn import(path: &Path) -> Result<ImportedSession, ImportError> {
 fn read_header(lines: &mut JsonLines, path: &Path) -> Result<TranscriptHeader, ImportError> {
     let refused = || ImportError::not_a_session(path, ImportSource::Jaato);
     let Some((_, SourceLine::Object(header))) = lines.next_line()? else { return Err(refused()) };
-    if text_of(&header, "format") != TRANSCRIPT_FORMAT {
+    if text_field(&header, "format") != TRANSCRIPT_FORMAT {
         return Err(refused());
     }
     let version = header.get("version").and_then(Value::as_u64).unwrap_or_default();
@@ -76,7 +76,7 @@ fn read_header(lines: &mut JsonLines, path: &Path) -> Result<TranscriptHeader, I
 }
 
 /// Returns the name and the content of an attachment's line, if it is complete.
-fn content_of(line: JsonObject) -> Option<(String, Vec<u8>)> {
+fn attachment_content(line: JsonObject) -> Option<(String, Vec<u8>)> {
     let AttachmentLine { attachment, base64 } =
         AttachmentLine::deserialize(Value::Object(line)).ok()?;
     let content = STANDARD.decode(base64).ok()?;
@@ -84,12 +84,12 @@ fn content_of(line: JsonObject) -> Option<(String, Vec<u8>)> {
 }
 
 /// Says how many attached files are missing.
-fn note_missing(
+fn note_missing_files(
     messages: &[TranscriptMessage],
     contents: &BTreeMap<String, Vec<u8>>,
     notes: &mut ImportNotes,
 ) {
-    let data = messages.iter().flat_map(|it| blobs_of(&it.message));
+    let data = messages.iter().flat_map(|it| message_blobs(&it.message));
     let missing: BTreeSet<&str> =
         data.filter_map(DataPart::blob_id).filter(|blob| !contents.contains_key(*blob)).collect();
     match missing.len() {

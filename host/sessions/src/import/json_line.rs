@@ -44,7 +44,7 @@ impl JsonLines {
     pub fn open(path: &Path) -> Result<Self, ImportError> {
         let file = open_source_file(path)?;
         let mut reader = BufReader::new(file);
-        let head = reader.fill_buf().map_err(ImportError::io("read", path))?;
+        let head = reader.fill_buf().map_err(ImportError::from_io("read", path))?;
         if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
             return Err(ImportError::WrongEncoding(path.to_owned()));
         }
@@ -60,7 +60,7 @@ impl JsonLines {
             let mut line = Vec::new();
             let most = LINE_BYTES_MAX as u64 + 1;
             let read = self.reader.by_ref().take(most).read_until(b'\n', &mut line);
-            if read.map_err(ImportError::io("read", &self.path))? == 0 {
+            if read.map_err(ImportError::from_io("read", &self.path))? == 0 {
                 return Ok(None);
             }
             self.number += 1;
@@ -78,13 +78,13 @@ impl JsonLines {
 
     fn skip_line(&mut self) -> Result<(), ImportError> {
         let read = self.reader.skip_until(b'\n');
-        read.map(drop).map_err(ImportError::io("read", &self.path))
+        read.map(drop).map_err(ImportError::from_io("read", &self.path))
     }
 }
 
 /// Opens a file to read it, after checks that also keep a pipe from blocking.
 pub fn open_source_file(path: &Path) -> Result<File, ImportError> {
-    let facts = fs::metadata(path).map_err(ImportError::io("read", path))?;
+    let facts = fs::metadata(path).map_err(ImportError::from_io("read", path))?;
     if !facts.is_file() {
         return Err(ImportError::NotAFile(path.to_owned()));
     }
@@ -93,27 +93,27 @@ pub fn open_source_file(path: &Path) -> Result<File, ImportError> {
         bytes if bytes > IMPORT_BYTES_MAX => {
             Err(ImportError::TooLarge { path: path.to_owned(), bytes, most: IMPORT_BYTES_MAX })
         }
-        _ => File::open(path).map_err(ImportError::io("read", path)),
+        _ => File::open(path).map_err(ImportError::from_io("read", path)),
     }
 }
 
 /// Returns a field's text, or an empty one.
-pub fn text_of<'a>(object: &'a JsonObject, name: &str) -> &'a str {
+pub fn text_field<'a>(object: &'a JsonObject, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns a field's object.
-pub fn object_of<'a>(object: &'a JsonObject, name: &str) -> Option<&'a JsonObject> {
+pub fn object_field<'a>(object: &'a JsonObject, name: &str) -> Option<&'a JsonObject> {
     object.get(name).and_then(Value::as_object)
 }
 
 /// Returns true if a field is `true`.
-pub fn is_set(object: &JsonObject, name: &str) -> bool {
+pub fn is_true_field(object: &JsonObject, name: &str) -> bool {
     object.get(name).and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// Reads a time: a text in RFC 3339, seconds, or milliseconds since 1970.
-pub fn time_of(value: Option<&Value>) -> Option<i64> {
+pub fn parse_time(value: Option<&Value>) -> Option<i64> {
     match value? {
         Value::String(text) => Some(text.parse::<Timestamp>().ok()?.as_millisecond()),
         Value::Number(number) => number.as_i64().map(to_milliseconds),

@@ -61,11 +61,11 @@ pub fn import_file(
 ) -> Result<ImportedSession, ImportError> {
     let mut notes = ImportNotes::default();
     let foreign = match source {
-        ImportSource::Jaato => return jaato::import(path),
-        ImportSource::ClaudeCode => claude_code::read(path, &mut notes),
-        ImportSource::Codex => codex::read(path, &mut notes),
-        ImportSource::Goose => goose::read(path, id, &mut notes),
-        ImportSource::Pi => pi::read(path, &mut notes),
+        ImportSource::Jaato => return jaato::import_transcript(path),
+        ImportSource::ClaudeCode => claude_code::read_claude_session(path, &mut notes),
+        ImportSource::Codex => codex::read_codex_session(path, &mut notes),
+        ImportSource::Goose => goose::read_goose_session(path, id, &mut notes),
+        ImportSource::Pi => pi::read_pi_session(path, &mut notes),
     }?;
     let ForeignSession { mut transcript, pieces } = foreign;
     transcript.messages = assemble_messages(pieces, &mut notes);
@@ -73,7 +73,7 @@ pub fn import_file(
         return Err(ImportError::NoMessages(path.to_owned()));
     }
     if transcript.name.is_empty() {
-        transcript.name = name_of(&transcript);
+        transcript.name = transcript_name(&transcript);
     }
     Ok(ImportedSession { transcript, notes: notes.into_sentences() })
 }
@@ -86,7 +86,7 @@ struct ForeignSession {
 }
 
 /// Names a session after its first prompt.
-fn name_of(transcript: &Transcript) -> String {
+fn transcript_name(transcript: &Transcript) -> String {
     let prompt = transcript.messages.iter().find(|it| it.message.is_prompt());
     prompt.map(|it| short_title(&it.message.text())).unwrap_or_default()
 }

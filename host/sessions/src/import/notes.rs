@@ -78,19 +78,19 @@ pub struct ImportNotes {
 
 impl ImportNotes {
     /// Counts a loss.
-    pub fn count(&mut self, loss: ImportLoss) {
-        self.count_many(loss, 1);
+    pub fn count_loss(&mut self, loss: ImportLoss) {
+        self.count_losses(loss, 1);
     }
 
     /// Counts several losses of a kind.
-    pub fn count_many(&mut self, loss: ImportLoss, count: u64) {
+    pub fn count_losses(&mut self, loss: ImportLoss, count: u64) {
         if count > 0 {
             *self.losses.entry(loss).or_default() += count;
         }
     }
 
     /// Counts a repair.
-    pub fn repaired(&mut self, repair: ImportRepair) {
+    pub fn count_repair(&mut self, repair: ImportRepair) {
         *self.repairs.entry(repair).or_default() += 1;
     }
 
@@ -107,7 +107,7 @@ impl ImportNotes {
     }
 
     /// Reports a damaged line.
-    pub fn damaged(&mut self, line: u64) {
+    pub fn note_damaged_line(&mut self, line: u64) {
         self.damaged_count += 1;
         if self.damaged_lines.len() < LISTED_LINES_MAX {
             self.damaged_lines.push(line);
@@ -271,12 +271,12 @@ mod tests {
     #[test]
     fn notes_are_sentences_with_counts() {
         let mut notes = ImportNotes::default();
-        notes.count(ImportLoss::Signature);
-        notes.repaired(ImportRepair::MissingResult);
-        notes.repaired(ImportRepair::MissingResult);
-        notes.count_many(ImportLoss::AddedContext, 0);
+        notes.count_loss(ImportLoss::Signature);
+        notes.count_repair(ImportRepair::MissingResult);
+        notes.count_repair(ImportRepair::MissingResult);
+        notes.count_losses(ImportLoss::AddedContext, 0);
         notes.count_unknown("new\nthing");
-        notes.damaged(7);
+        notes.note_damaged_line(7);
         assert_eq!(
             notes.into_sentences(),
             [
@@ -292,7 +292,7 @@ mod tests {
     fn long_lists_are_cut_with_their_rest_counted() {
         let mut notes = ImportNotes::default();
         for line in 1..=22 {
-            notes.damaged(line);
+            notes.note_damaged_line(line);
             notes.count_unknown(&format!("type {line:02}"));
         }
         let sentences = notes.into_sentences();

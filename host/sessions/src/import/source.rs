@@ -36,7 +36,7 @@ impl ImportSource {
     }
 
     /// Lists the names for an error.
-    pub(super) fn names() -> String {
+    pub(super) fn source_names() -> String {
         Self::ALL.map(|source| format!("`{}`", source.name())).join(", ")
     }
 }

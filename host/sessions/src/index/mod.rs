@@ -82,8 +82,8 @@ impl SessionIndex {
         match Self::open_existing(store) {
             Ok(Some(opened)) => return Ok(opened),
             Ok(None) => {}
-            Err(SessionStoreError::Index(error)) if tables::is_damage(&error) => {
-                tables::remove(store)?;
+            Err(SessionStoreError::Index(error)) if tables::is_damage_error(&error) => {
+                tables::remove_database(store)?;
             }
             Err(error) => return Err(error),
         }
@@ -100,10 +100,10 @@ impl SessionIndex {
         store: &SessionStore,
     ) -> Result<(Self, u64, Vec<IndexProblem>), SessionStoreError> {
         let rebuilt = Self::rebuild_in_place(store);
-        let is_damage = |error: &SessionStoreError| matches!(error, SessionStoreError::Index(error) if tables::is_damage(error));
+        let is_damage = |error: &SessionStoreError| matches!(error, SessionStoreError::Index(error) if tables::is_damage_error(error));
         match rebuilt {
             Err(error) if is_damage(&error) => {
-                tables::remove(store)?;
+                tables::remove_database(store)?;
                 Self::rebuild_in_place(store)
             }
             rebuilt => rebuilt,
@@ -117,20 +117,20 @@ impl SessionIndex {
         if !tables::index_path(store).exists() {
             return Ok(None);
         }
-        let mut index = Self { database: tables::connect(store)? };
-        if !tables::is_current(&index.database)? {
+        let mut index = Self { database: tables::open_database(store)? };
+        if !tables::has_current_version(&index.database)? {
             return Ok(None);
         }
-        let problems = index.read_changed(store)?;
+        let problems = index.index_changed_sessions(store)?;
         Ok(Some((index, problems)))
     }
 
     fn rebuild_in_place(
         store: &SessionStore,
     ) -> Result<(Self, u64, Vec<IndexProblem>), SessionStoreError> {
-        let mut index = Self { database: tables::connect(store)? };
-        let (count, mut problems) = index.read_all(store)?;
-        let changed = index.read_changed(store)?;
+        let mut index = Self { database: tables::open_database(store)? };
+        let (count, mut problems) = index.index_all_sessions(store)?;
+        let changed = index.index_changed_sessions(store)?;
         let is_new = |problem: &IndexProblem| {
             !problems.iter().any(|known: &IndexProblem| known.session == problem.session)
         };
@@ -145,7 +145,7 @@ impl SessionIndex {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn list(
+    pub fn list_sessions(
         &self,
         workspace: Option<&str>,
         limit: u32,
@@ -163,20 +163,20 @@ impl SessionIndex {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn opened_below(
+    pub fn opened_descendants(
         &self,
         session: &str,
     ) -> Result<Vec<(usize, IndexedSession)>, SessionStoreError> {
         let level = |level: usize| {
             move |agents: Vec<IndexedSession>| agents.into_iter().rev().map(move |it| (level, it))
         };
-        let mut waiting: Vec<_> = self.opened_by(session).map(level(1))?.collect();
+        let mut waiting: Vec<_> = self.opened_children(session).map(level(1))?.collect();
         // Damaged files may name each other.
         let mut seen = HashSet::from([session.to_owned()]);
         let mut below = Vec::new();
         while let Some((depth, agent)) = waiting.pop() {
             if seen.insert(agent.id.clone()) {
-                waiting.extend(self.opened_by(&agent.id).map(level(depth + 1))?);
+                waiting.extend(self.opened_children(&agent.id).map(level(depth + 1))?);
                 below.push((depth, agent));
             }
         }
@@ -184,7 +184,7 @@ impl SessionIndex {
     }
 
     /// Lists the sessions that a session opened itself, in the order in which they began.
-    fn opened_by(&self, opener: &str) -> Result<Vec<IndexedSession>, SessionStoreError> {
+    fn opened_children(&self, opener: &str) -> Result<Vec<IndexedSession>, SessionStoreError> {
         let mut query = self.database.prepare(&format!(
             "select {COLUMNS} from sessions where opener = ?1 order by begun_ms, id"
         ))?;
@@ -192,11 +192,11 @@ impl SessionIndex {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Counts the sessions that [`SessionIndex::list`] lists without a limit.
+    /// Counts the sessions that [`SessionIndex::list_sessions`] lists without a limit.
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn count(&self, workspace: Option<&str>) -> Result<u64, SessionStoreError> {
+    pub fn count_sessions(&self, workspace: Option<&str>) -> Result<u64, SessionStoreError> {
         let query = format!("select count(*) from sessions where {IS_LISTED}");
         let count: i64 = self.database.query_row(&query, [workspace], |row| row.get(0))?;
         Ok(count.unsigned_abs())
@@ -207,7 +207,7 @@ impl SessionIndex {
     ///
     /// # Errors
     /// If the index cannot be read.
-    pub fn search(
+    pub fn search_messages(
         &self,
         words: &str,
         workspace: Option<&str>,

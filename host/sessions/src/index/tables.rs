@@ -43,7 +43,7 @@ pub(super) fn index_path(store: &SessionStore) -> PathBuf {
 }
 
 /// Opens the database, and creates an empty file if it is missing.
-pub(super) fn connect(store: &SessionStore) -> Result<Connection, SessionStoreError> {
+pub(super) fn open_database(store: &SessionStore) -> Result<Connection, SessionStoreError> {
     let path = index_path(store);
     // SQLite would create a file that others can read. Its journals get the file's mode.
     open_own_file(&path, OpenOptions::new().write(true).create(true).truncate(false))?;
@@ -56,13 +56,13 @@ pub(super) fn connect(store: &SessionStore) -> Result<Connection, SessionStoreEr
 }
 
 /// Returns true if the tables have this program's version.
-pub(super) fn is_current(database: &Connection) -> Result<bool, SessionStoreError> {
+pub(super) fn has_current_version(database: &Connection) -> Result<bool, SessionStoreError> {
     let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(version == TABLES_VERSION)
 }
 
 /// Creates empty tables.
-pub(super) fn create(database: &Connection) -> Result<(), SessionStoreError> {
+pub(super) fn create_tables(database: &Connection) -> Result<(), SessionStoreError> {
     database.execute_batch(&format!(
         "drop table if exists sessions; drop table if exists messages; drop table if exists texts;
          {TABLES} pragma user_version = {TABLES_VERSION};"
@@ -71,7 +71,7 @@ pub(super) fn create(database: &Connection) -> Result<(), SessionStoreError> {
 }
 
 /// Removes the files of the database. Other processes that have it open keep their old one.
-pub(super) fn remove(store: &SessionStore) -> Result<(), SessionStoreError> {
+pub(super) fn remove_database(store: &SessionStore) -> Result<(), SessionStoreError> {
     let path = index_path(store);
     for end in ["", "-wal", "-shm"] {
         let mut name = path.clone().into_os_string();
@@ -82,7 +82,7 @@ pub(super) fn remove(store: &SessionStore) -> Result<(), SessionStoreError> {
 }
 
 /// Returns true if an error means that the file is damaged or not ours, so that a new one helps.
-pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+pub(super) fn is_damage_error(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
     // A missing table or column is an unknown error.
     matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown))

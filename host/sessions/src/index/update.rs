@@ -19,15 +19,15 @@ const NAME_CHARS_MAX: usize = 80;
 
 impl SessionIndex {
     /// Reads all sessions into new tables. Leaves the marks, because a crash may lose the tables.
-    pub(super) fn read_all(
+    pub(super) fn index_all_sessions(
         &mut self,
         store: &SessionStore,
     ) -> Result<(u64, Vec<IndexProblem>), SessionStoreError> {
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tables::create(&change)?;
+        tables::create_tables(&change)?;
         let (mut count, mut problems) = (0, Vec::new());
-        for session in store.list()? {
-            match read_session(&change, store, &session) {
+        for session in store.list_sessions()? {
+            match index_session(&change, store, &session) {
                 Ok(()) => count += 1,
                 // It was deleted at this moment.
                 Err(SessionStoreError::NotFound(_)) => {}
@@ -40,13 +40,13 @@ impl SessionIndex {
     }
 
     /// Reads the marked sessions. Removes the marks of those that no process has open.
-    pub(super) fn read_changed(
+    pub(super) fn index_changed_sessions(
         &mut self,
         store: &SessionStore,
     ) -> Result<Vec<IndexProblem>, SessionStoreError> {
         let mut problems = Vec::new();
-        for session in store.changed()? {
-            match self.read_marked(store, &session) {
+        for session in store.changed_sessions()? {
+            match self.index_marked_session(store, &session) {
                 Ok(()) => {}
                 Err(error @ SessionStoreError::Index(_)) => return Err(error),
                 Err(error) => problems.push(IndexProblem { session, error }),
@@ -55,7 +55,7 @@ impl SessionIndex {
         Ok(problems)
     }
 
-    fn read_marked(
+    fn index_marked_session(
         &mut self,
         store: &SessionStore,
         id: &SessionId,
@@ -70,8 +70,8 @@ impl SessionIndex {
         };
         let change = self.database.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let read = match (folder.join(RECORDS).exists(), is_free) {
-            (true, _) => read_session(&change, store, id),
-            (false, true) => remove(&change, id),
+            (true, _) => index_session(&change, store, id),
+            (false, true) => remove_session(&change, id),
             // A process creates it or deletes it at this moment.
             (false, false) => return Ok(()),
         };
@@ -87,7 +87,7 @@ impl SessionIndex {
             change.commit()?;
         }
         if is_free {
-            store.disk.remove_file(&store.mark_of(id))?;
+            store.disk.remove_file(&store.mark_path(id))?;
         }
         read
     }
@@ -105,12 +105,12 @@ fn lock_if_free(folder: &Path, id: &SessionId) -> Result<(Option<File>, bool), S
 }
 
 /// Adds the records of a session that the index does not have.
-fn read_session(
+fn index_session(
     database: &Connection,
     store: &SessionStore,
     id: &SessionId,
 ) -> Result<(), SessionStoreError> {
-    let mut reader = store.read(id)?;
+    let mut reader = store.read_session(id)?;
     let known: Option<u64> = database
         .query_row("select indexed_bytes from sessions where id = ?1", [id.as_str()], |row| {
             row.get::<_, i64>(0)
@@ -124,9 +124,9 @@ fn read_session(
     let mut records = reader.read_rest()?;
     let rewinds = |stored: &StoredRecord| stored.record.kind == record_type::REWIND;
     if !is_further || records.iter().any(rewinds) {
-        reader = store.read(id)?;
+        reader = store.read_session(id)?;
         records = effective_records(reader.read_rest()?);
-        remove(database, id)?;
+        remove_session(database, id)?;
         let header = reader.header();
         let opener = header.opener.as_ref();
         let (opener, agent) = (opener.map(|it| &it.session), opener.map(|it| &it.agent));
@@ -137,7 +137,7 @@ fn read_session(
         )?;
     }
     add_records(database, id, &records)?;
-    let end = i64::try_from(reader.end()).unwrap_or(i64::MAX);
+    let end = i64::try_from(reader.end_offset()).unwrap_or(i64::MAX);
     database.execute(
         "update sessions set indexed_bytes = ?2 where id = ?1",
         params![id.as_str(), end],
@@ -145,7 +145,7 @@ fn read_session(
     Ok(())
 }
 
-fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
+fn remove_session(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
     for table in [
         "delete from texts where rowid in (select number from messages where session = ?1)",
         "delete from messages where session = ?1",
@@ -157,7 +157,7 @@ fn remove(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError
 }
 
 /// Removes the messages from a position on, except forgotten ones.
-fn remove_from(
+fn remove_messages_from(
     database: &Connection,
     id: &SessionId,
     position: i64,
@@ -229,18 +229,18 @@ fn add_records(
         match (change, known) {
             (Some(HistoryChange::Append(entry)), known) => {
                 if let Some(text) = IndexedText::from_entry(entry) {
-                    added.add(id, next, stored, &text)?;
+                    added.add_message(id, next, stored, &text)?;
                     known.into_iter().for_each(|kept| kept.push(next));
                     next += 1;
                 }
             }
             (Some(HistoryChange::Replace { index, entry }), Some(kept)) => {
                 if let (Some(at), Some(text)) = (kept.get(index), IndexedText::from_entry(entry)) {
-                    replace(database, id, *at, &text)?;
+                    replace_message(database, id, *at, &text)?;
                 }
             }
             (Some(HistoryChange::Cut { length }), Some(kept)) if length < kept.len() => {
-                remove_from(database, id, kept[length])?;
+                remove_messages_from(database, id, kept[length])?;
                 kept.truncate(length);
             }
             (Some(HistoryChange::Forget { index, count }), Some(kept)) => {
@@ -261,7 +261,7 @@ fn add_records(
          where id = ?1",
         )?
         .execute(params![id.as_str(), changed_ms])?;
-    name_by_prompt(database, id)
+    name_session_by_prompt(database, id)
 }
 
 /// The statements that add a message, because preparing them takes longer than running them.
@@ -281,7 +281,7 @@ impl<'a> MessageInserts<'a> {
         Ok(Self { database, message, text })
     }
 
-    fn add(
+    fn add_message(
         &mut self,
         id: &SessionId,
         position: i64,
@@ -297,7 +297,7 @@ impl<'a> MessageInserts<'a> {
     }
 }
 
-fn replace(
+fn replace_message(
     database: &Connection,
     id: &SessionId,
     position: i64,
@@ -316,7 +316,7 @@ fn replace(
 }
 
 /// Names a session after its first prompt, unless the user named it.
-fn name_by_prompt(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
+fn name_session_by_prompt(database: &Connection, id: &SessionId) -> Result<(), SessionStoreError> {
     let first: Option<String> = database
         .prepare(
             "select texts.text from sessions
