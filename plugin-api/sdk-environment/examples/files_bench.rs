@@ -39,29 +39,29 @@ fn main() {
         temporary: None,
     })
     .unwrap();
-    let mut best = Best::default();
+    let mut best = BestTimings::default();
     for _ in 0..ROUNDS {
-        small_reads(&confined, root, &mut best);
-        small_writes(&confined, memory.path(), &mut best);
-        large(&confined, root, &mut best);
-        trees(&confined, &tree, &mut best);
+        bench_small_reads(&confined, root, &mut best);
+        bench_small_writes(&confined, memory.path(), &mut best);
+        bench_large_files(&confined, root, &mut best);
+        bench_trees(&confined, &tree, &mut best);
     }
-    println!("{}", best.line());
+    println!("{}", best.summary_line());
 }
 
 /// The lowest value of each figure.
 #[derive(Default)]
-struct Best(Vec<(&'static str, f64)>);
+struct BestTimings(Vec<(&'static str, f64)>);
 
-impl Best {
-    fn keep(&mut self, name: &'static str, value: f64) {
+impl BestTimings {
+    fn record_lowest(&mut self, name: &'static str, value: f64) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, least)) => *least = least.min(value),
             None => self.0.push((name, value)),
         }
     }
 
-    fn line(&self) -> String {
+    fn summary_line(&self) -> String {
         let figures = self.0.iter().map(|(name, value)| format!("\"{name}\":{value}"));
         format!("{{{}}}", figures.collect::<Vec<_>>().join(","))
     }
@@ -82,72 +82,72 @@ fn make_tree(tree: &Path) {
 }
 
 /// Returns the microseconds of one call.
-fn each_us(mut call: impl FnMut()) -> f64 {
+fn microseconds_per_call(mut call: impl FnMut()) -> f64 {
     let start = Instant::now();
     (0..CALLS).for_each(|_| call());
     start.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
 }
 
-fn ms(work: impl FnOnce()) -> f64 {
+fn elapsed_ms(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64() * 1e3
 }
 
-fn small_reads(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
+fn bench_small_reads(confined: &ConfinedFiles, root: &Path, best: &mut BestTimings) {
     let path = root.join("small");
     let read = FileRead { path: path.display().to_string(), ..FileRead::default() };
-    best.keep(
+    best.record_lowest(
         "read_plain_us",
-        each_us(|| {
+        microseconds_per_call(|| {
             let mut file = File::open(&path).unwrap();
             let mut bytes = Vec::with_capacity(SMALL_BYTES);
             file.read_to_end(&mut bytes).unwrap();
             black_box(bytes);
         }),
     );
-    best.keep(
+    best.record_lowest(
         "read_us",
-        each_us(|| {
+        microseconds_per_call(|| {
             black_box(confined.read(&read).unwrap());
         }),
     );
-    best.keep(
+    best.record_lowest(
         "read_cached_us",
-        each_us(|| {
+        microseconds_per_call(|| {
             black_box(confined.read_cached(&read).or_else(|| confined.read(&read).ok()));
         }),
     );
 }
 
-fn small_writes(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
+fn bench_small_writes(confined: &ConfinedFiles, root: &Path, best: &mut BestTimings) {
     let path = root.join("small");
     let write = FileWrite { path: path.display().to_string(), ..FileWrite::default() };
     let draft = root.join("draft");
     let bytes = [8; SMALL_BYTES];
     // The same system calls: a temporary file in the same folder, and a rename.
-    best.keep(
+    best.record_lowest(
         "write_plain_us",
-        each_us(|| {
+        microseconds_per_call(|| {
             let mut file = File::options().write(true).create_new(true).open(&draft).unwrap();
             file.write_all(&bytes).unwrap();
             fs::rename(&draft, &path).unwrap();
         }),
     );
-    best.keep(
+    best.record_lowest(
         "write_us",
-        each_us(|| {
+        microseconds_per_call(|| {
             black_box(confined.write(&write, &bytes).unwrap());
         }),
     );
 }
 
-fn large(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
+fn bench_large_files(confined: &ConfinedFiles, root: &Path, best: &mut BestTimings) {
     let path = root.join("large");
     let mut buffer = vec![0; 1024 * 1024];
-    best.keep(
+    best.record_lowest(
         "stream_plain_ms",
-        ms(|| {
+        elapsed_ms(|| {
             let mut file = File::open(&path).unwrap();
             while file.read(&mut buffer).unwrap() > 0 {
                 black_box(&buffer);
@@ -155,25 +155,28 @@ fn large(confined: &ConfinedFiles, root: &Path, best: &mut Best) {
         }),
     );
     let read = FileRead { path: path.display().to_string(), ..FileRead::default() };
-    best.keep(
+    best.record_lowest(
         "stream_ms",
-        ms(|| {
+        elapsed_ms(|| {
             let (_, mut pieces) = confined.read_stream(&read).unwrap();
-            while let Some(piece) = pieces.read().unwrap() {
+            while let Some(piece) = pieces.read_piece().unwrap() {
                 black_box(piece);
             }
         }),
     );
 }
 
-fn trees(confined: &ConfinedFiles, tree: &Path, best: &mut Best) {
+fn bench_trees(confined: &ConfinedFiles, tree: &Path, best: &mut BestTimings) {
     let name = tree.display().to_string();
     let (mut theirs, mut ours) = (0, 0);
-    best.keep("walk_ignore_ms", ms(|| theirs = WalkBuilder::new(tree).build().skip(1).count()));
+    best.record_lowest(
+        "walk_ignore_ms",
+        elapsed_ms(|| theirs = WalkBuilder::new(tree).build().skip(1).count()),
+    );
     let walk = FileWalk { path: name.clone(), ..FileWalk::default() };
-    best.keep(
+    best.record_lowest(
         "walk_ms",
-        ms(|| {
+        elapsed_ms(|| {
             ours = confined
                 .walk(&walk)
                 .unwrap()
@@ -182,9 +185,9 @@ fn trees(confined: &ConfinedFiles, tree: &Path, best: &mut Best) {
         }),
     );
     assert_eq!(ours, theirs, "both must find the same");
-    best.keep(
+    best.record_lowest(
         "glob_ignore_ms",
-        ms(|| {
+        elapsed_ms(|| {
             let glob =
                 globset::GlobBuilder::new("**/*.rs").literal_separator(true).build().unwrap();
             let set = globset::GlobSetBuilder::new().add(glob).build().unwrap();
@@ -204,7 +207,7 @@ fn trees(confined: &ConfinedFiles, tree: &Path, best: &mut Best) {
         let pattern = "**/*.rs".to_owned();
         let find = FileFind { pattern, path: name.clone(), order, ..FileFind::default() };
         let count = || confined.find(&find).unwrap().last().unwrap().unwrap().count as usize;
-        best.keep(figure, ms(|| ours = count()));
+        best.record_lowest(figure, elapsed_ms(|| ours = count()));
         assert_eq!(ours, theirs, "both must find the same");
     }
 }

@@ -24,7 +24,7 @@ pub(crate) enum FileOperationVerb {
 }
 
 impl FileOperationVerb {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_verb(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -71,7 +71,7 @@ pub(crate) fn search_failure_reason(error: &io::Error) -> String {
 /// Returns the error of a failed system call.
 pub(crate) fn operation_error(verb: FileOperationVerb, shown: &Path, errno: Errno) -> Error {
     let error = |kind, reason: &str| {
-        Error::new(kind, format!("cannot {} `{}`: {reason}", verb.word(), shown.display()))
+        Error::new(kind, format!("cannot {} `{}`: {reason}", verb.as_verb(), shown.display()))
     };
     match errno {
         Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
@@ -81,7 +81,7 @@ pub(crate) fn operation_error(verb: FileOperationVerb, shown: &Path, errno: Errn
             error(ErrorKind::NotFound, "not a directory")
         }
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
-        Errno::ISDIR => is_folder(verb, shown),
+        Errno::ISDIR => is_a_folder_error(verb, shown),
         Errno::EXIST => error(ErrorKind::Conflict, "it already exists"),
         Errno::NOTEMPTY => error(ErrorKind::Conflict, "the folder is not empty")
             .with_hint("set `recursive` to delete its content too"),
@@ -101,26 +101,27 @@ pub(crate) fn operation_error(verb: FileOperationVerb, shown: &Path, errno: Errn
 }
 
 /// Returns the error of an entry that is not a regular file.
-pub(crate) fn no_file(verb: FileOperationVerb, shown: &Path, kind: FileKind) -> Error {
+pub(crate) fn not_a_file_error(verb: FileOperationVerb, shown: &Path, kind: FileKind) -> Error {
     if kind == FileKind::Folder {
-        return is_folder(verb, shown);
+        return is_a_folder_error(verb, shown);
     }
     let text = format!(
         "cannot {} `{}`: it is a pipe, a socket or a device, not a file",
-        verb.word(),
+        verb.as_verb(),
         shown.display()
     );
     Error::new(ErrorKind::Conflict, text)
 }
 
-fn is_folder(verb: FileOperationVerb, shown: &Path) -> Error {
-    let text = format!("cannot {} `{}`: it is a folder, not a file", verb.word(), shown.display());
+fn is_a_folder_error(verb: FileOperationVerb, shown: &Path) -> Error {
+    let text =
+        format!("cannot {} `{}`: it is a folder, not a file", verb.as_verb(), shown.display());
     Error::new(ErrorKind::Conflict, text)
 }
 
 /// Returns the error of a file that other processes keep replacing.
 pub(crate) fn keeps_changing_error(verb: FileOperationVerb, shown: &Path) -> Error {
-    let text = format!("cannot {} `{}`: it keeps being replaced", verb.word(), shown.display());
+    let text = format!("cannot {} `{}`: it keeps being replaced", verb.as_verb(), shown.display());
     Error::new(ErrorKind::Conflict, text).temporary()
 }
 
@@ -131,20 +132,20 @@ pub(crate) fn changed_file_error(shown: &Path) -> Error {
 }
 
 /// Returns the error of a path that leads elsewhere than when the call was checked.
-pub(crate) fn changed_since_check(verb: FileOperationVerb, shown: &Path) -> Error {
+pub(crate) fn changed_path_error(verb: FileOperationVerb, shown: &Path) -> Error {
     let text =
-        format!("cannot {} `{}`: it changed since it was checked", verb.word(), shown.display());
+        format!("cannot {} `{}`: it changed since it was checked", verb.as_verb(), shown.display());
     Error::new(ErrorKind::Conflict, text).with_hint("retry the call: jaato checks the path again")
 }
 
 /// Returns the error of an exceeded limit.
-pub(crate) fn too_large(verb: FileOperationVerb, shown: &Path, what: &str) -> Error {
-    let text = format!("cannot {} `{}`: {what}", verb.word(), shown.display());
+pub(crate) fn too_large_error(verb: FileOperationVerb, shown: &Path, what: &str) -> Error {
+    let text = format!("cannot {} `{}`: {what}", verb.as_verb(), shown.display());
     Error::new(ErrorKind::LimitReached, text)
 }
 
 /// Returns the error of an invalid request.
 pub(crate) fn refused_error(verb: FileOperationVerb, shown: &Path, reason: &str) -> Error {
-    let text = format!("cannot {} `{}`: {reason}", verb.word(), shown.display());
+    let text = format!("cannot {} `{}`: {reason}", verb.as_verb(), shown.display());
     Error::new(ErrorKind::InvalidArguments, text)
 }

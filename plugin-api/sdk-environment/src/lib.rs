@@ -35,7 +35,7 @@ mod host_files;
 mod platform;
 pub mod waiting;
 
-pub use engine::{CallLimits, PageFiller, matches_in, searched_line, wrong_regex};
+pub use engine::{CallLimits, PageFiller, collect_matches, invalid_regex_error, searched_line};
 pub use environment::{
     ExecutionEnvironment, FilePieces, FileSink, FileWriter, Files, NoFiles, NoShell, NoTerminals,
     PageSource, PageStream, PieceStream, Program, ProgramEvents, Shell, Terminal, TerminalEvents,

@@ -7,7 +7,9 @@ mod linux;
 mod other_unix;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder};
+pub(crate) use linux::{
+    PASS_THROUGH, copy_attributes, open_beneath, read_folder, read_without_waiting,
+};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other_unix::{
     PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
@@ -49,7 +51,7 @@ pub(crate) type FileTimestamp = (i64, i64);
 impl From<&Stat> for FileMetadata {
     fn from(stat: &Stat) -> Self {
         Self {
-            kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+            kind: to_file_kind(FileType::from_raw_mode(stat.st_mode)),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             mode: u32::from(stat.st_mode) & 0o7777,
             links: stat.st_nlink as u64,
@@ -63,7 +65,7 @@ impl From<&Stat> for FileMetadata {
 }
 
 /// Converts the system's file type.
-pub(crate) fn kind_of(kind: FileType) -> FileKind {
+pub(crate) fn to_file_kind(kind: FileType) -> FileKind {
     match kind {
         FileType::RegularFile => FileKind::File,
         FileType::Directory => FileKind::Folder,

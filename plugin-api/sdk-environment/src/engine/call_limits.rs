@@ -84,38 +84,34 @@ impl CallLimits {
         does: PathOperation,
     ) -> Option<PathRefusalReason> {
         let has = |globs: &[PathGlob]| {
-            globs.iter().any(|glob| path.names().any(|path| glob.covers(path)))
+            globs.iter().any(|glob| path.both_paths().any(|path| glob.is_path_match(path)))
         };
         if has(&self.denied) {
             return Some(PathRefusalReason::Denied);
         }
         // Another name of the same path may be outside the folder that edits may change.
-        let protects = |it: &ProtectedFiles| path.names().all(|path| it.protects(path));
+        let protects = |it: &ProtectedFiles| path.both_paths().all(|path| it.is_protected(path));
         let is_protected =
             does == PathOperation::Write && self.protected.as_ref().is_some_and(protects);
         (is_protected || has(&self.asked)).then_some(PathRefusalReason::Asked)
     }
 
     /// Returns an error if the limits exclude a path.
-    pub(crate) fn check(
+    pub(crate) fn check_path(
         &self,
         verb: FileOperationVerb,
         shown: &Path,
         path: &ResolvedPathPair,
         does: PathOperation,
     ) -> Result<()> {
-        self.exclusion_reason(path, does).map_or(Ok(()), |why| Err(why.error(verb, shown)))
+        self.exclusion_reason(path, does).map_or(Ok(()), |why| Err(why.refusal_error(verb, shown)))
     }
 
     /// Returns true if the limits may exclude something below a folder.
-    pub(crate) fn may_keep_off_below(
-        &self,
-        folder: &ResolvedPathPair,
-        does: PathOperation,
-    ) -> bool {
+    pub(crate) fn may_exclude_below(&self, folder: &ResolvedPathPair, does: PathOperation) -> bool {
         let mut globs = self.denied.iter().chain(&self.asked);
         (does == PathOperation::Write && self.protected.is_some())
-            || globs.any(|glob| folder.names().any(|folder| glob.may_cover_below(folder)))
+            || globs.any(|glob| folder.both_paths().any(|folder| glob.can_match_below(folder)))
     }
 
     /// Returns true if the limits exclude paths by pattern.
@@ -131,8 +127,8 @@ impl CallLimits {
 }
 
 impl PathRefusalReason {
-    fn error(self, verb: FileOperationVerb, shown: &Path) -> Error {
-        let cannot = format!("cannot {} `{}`", verb.word(), shown.display());
+    fn refusal_error(self, verb: FileOperationVerb, shown: &Path) -> Error {
+        let cannot = format!("cannot {} `{}`", verb.as_verb(), shown.display());
         match self {
             Self::Denied => {
                 let text = format!("{cannot}: a rule denies this path");
@@ -153,11 +149,11 @@ impl ResolvedPathPair {
         Self { host: (host != shown).then_some(host), shown }
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn both_paths(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&*self.shown).chain(self.host.as_deref())
     }
 
-    pub(crate) fn join(&self, name: &OsStr) -> Self {
+    pub(crate) fn join_name(&self, name: &OsStr) -> Self {
         let host = self.host.as_ref().map(|host| host.join(name));
         Self { shown: self.shown.join(name), host }
     }
@@ -166,7 +162,7 @@ impl ResolvedPathPair {
 impl TreeCallLimits {
     /// Creates the limits of a tree whose top may be read.
     pub(crate) fn new(limits: &Arc<CallLimits>, top: ResolvedPathPair) -> Self {
-        let may_leave_out = limits.may_keep_off_below(&top, PathOperation::Read);
+        let may_leave_out = limits.may_exclude_below(&top, PathOperation::Read);
         Self { limits: Arc::clone(limits), top, may_leave_out }
     }
 
@@ -186,7 +182,7 @@ impl TreeCallLimits {
     }
 
     fn exclusion_reason(&self, path: &[u8], does: PathOperation) -> Option<PathRefusalReason> {
-        self.limits.exclusion_reason(&self.top.join(OsStr::from_bytes(path)), does)
+        self.limits.exclusion_reason(&self.top.join_name(OsStr::from_bytes(path)), does)
     }
 }
 
@@ -218,9 +214,9 @@ mod tests {
             limits.exclusion_reason(&mapped, PathOperation::Read),
             Some(PathRefusalReason::Denied)
         );
-        assert!(limits.may_keep_off_below(&resolved_pair("/w"), PathOperation::Read));
-        assert!(!limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Read));
-        assert!(limits.may_keep_off_below(&resolved_pair("/v"), PathOperation::Write));
+        assert!(limits.may_exclude_below(&resolved_pair("/w"), PathOperation::Read));
+        assert!(!limits.may_exclude_below(&resolved_pair("/v"), PathOperation::Read));
+        assert!(limits.may_exclude_below(&resolved_pair("/v"), PathOperation::Write));
         let protected = Some(ProtectedFiles::default());
         let limits = CallLimits::new(FileLimits { protected, ..FileLimits::default() }).unwrap();
         assert!(

@@ -34,7 +34,7 @@ pub(crate) fn apply_edits(
         let (new, count) = apply_edit(shown, &which, &text, edit)?;
         if new.len() as u64 > EDIT_BYTES_MAX {
             let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-            return Err(errors::too_large(FileOperationVerb::Edit, shown, &what));
+            return Err(errors::too_large_error(FileOperationVerb::Edit, shown, &what));
         }
         text = new;
         counts.push(count);
@@ -64,7 +64,7 @@ fn apply_edit(shown: &Path, which: &str, text: &[u8], edit: &TextEdit) -> Result
     let grown = text.len() + at_most * new.len().saturating_sub(old.len());
     if grown as u64 > EDIT_BYTES_MAX {
         let what = format!("{which}it would become larger than {EDIT_BYTES_MAX} bytes");
-        return Err(errors::too_large(FileOperationVerb::Edit, shown, &what));
+        return Err(errors::too_large_error(FileOperationVerb::Edit, shown, &what));
     }
     let (mut result, mut done, mut count) = (Vec::with_capacity(grown), 0, 0);
     for start in finder.find_iter(text).take(at_most) {

@@ -17,7 +17,7 @@ use super::first_results::{BestFiles, RankedFile};
 use super::folder::{NameOrder, SearchableFiles, SearchableFolder, SearchedFileFacts};
 use super::glob::{SplitGlobPattern, compile_glob, invalid_pattern_error};
 use super::ignored::ExcludePatterns;
-use super::lines::json_bytes;
+use super::lines::json_size;
 use super::search::{PROGRESS, SearchCancel};
 use super::tree::{TreeWalk, TreeWalkFilter};
 use crate::errors::FileOperationVerb;
@@ -47,7 +47,7 @@ struct FileFinder<F> {
 }
 
 /// Returns the folder of a request, or the file if the pattern names one.
-pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
+pub(crate) fn search_folder(request: &FileFind) -> Result<String> {
     let pattern = SplitGlobPattern::new(&request.pattern)?;
     if pattern.folder.starts_with('/') {
         let text = format!("the pattern `{}` is absolute", request.pattern);
@@ -61,12 +61,12 @@ pub(crate) fn folder_of(request: &FileFind) -> Result<String> {
 }
 
 /// Starts to find files by a pattern. Files of the same age are sorted by path.
-pub(crate) fn find<S: SearchableFiles>(
+pub(crate) fn find_files<S: SearchableFiles>(
     files: &S,
     request: &FileFind,
     cancel: &SearchCancel,
 ) -> Result<impl Iterator<Item = Result<FoundPage>> + Send + use<S>> {
-    let (pattern, folder) = (SplitGlobPattern::new(&request.pattern)?, folder_of(request)?);
+    let (pattern, folder) = (SplitGlobPattern::new(&request.pattern)?, search_folder(request)?);
     let mut find: FileFinder<S::Folder> = FileFinder {
         tree: None,
         folder: pattern.folder.to_owned(),
@@ -83,9 +83,9 @@ pub(crate) fn find<S: SearchableFiles>(
     };
     if pattern.rest.is_empty() {
         let found =
-            look_up_file(files, &folder)?.filter(|found| is_wanted(request.kind, found.kind));
+            look_up_file(files, &folder)?.filter(|found| matches_kind(request.kind, found.kind));
         if let Some(found) = found {
-            find.best.add(b"", || found);
+            find.best.add_file(b"", || found);
         }
         return Ok(find);
     }
@@ -98,12 +98,12 @@ pub(crate) fn find<S: SearchableFiles>(
         sorted: NameOrder::No,
         depth_max: pattern.depth_max(),
     };
-    match files.top(&folder).and_then(|top| TreeWalk::begin(top, looks)) {
+    match files.open_start_folder(&folder).and_then(|top| TreeWalk::start_walk(top, looks)) {
         Ok(tree) => find.tree = Some((tree, set)),
         // The folder that the pattern names does not exist, so the pattern finds nothing.
         Err(error) if !pattern.folder.is_empty() && error.kind == ErrorKind::NotFound => {
             if !request.path.is_empty() {
-                files.look(&request.path, FileOperationVerb::Search)?;
+                files.look_up(&request.path, FileOperationVerb::Search)?;
             }
         }
         Err(error) => return Err(error),
@@ -111,7 +111,7 @@ pub(crate) fn find<S: SearchableFiles>(
     Ok(find)
 }
 
-fn is_wanted(wanted: FindKind, kind: FileKind) -> bool {
+fn matches_kind(wanted: FindKind, kind: FileKind) -> bool {
     match wanted {
         FindKind::Files => kind == FileKind::File,
         FindKind::Folders => kind == FileKind::Folder,
@@ -124,7 +124,7 @@ fn entry_limit(limit: Option<usize>) -> usize {
 }
 
 fn look_up_file<S: SearchableFiles>(files: &S, path: &str) -> Result<Option<SearchedFileFacts>> {
-    match files.look(path, FileOperationVerb::Find) {
+    match files.look_up(path, FileOperationVerb::Find) {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -141,7 +141,7 @@ impl<F: SearchableFolder> Iterator for FileFinder<F> {
     /// Returns the next page, or `None` at the end and after a cancel. A page without files reports
     /// the progress.
     fn next(&mut self) -> Option<Result<FoundPage>> {
-        if self.is_over || self.cancel.is_set() {
+        if self.is_over || self.cancel.is_cancelled() {
             return None;
         }
         let mut page = FoundPage::default();
@@ -169,7 +169,7 @@ impl<F: SearchableFolder> Iterator for FileFinder<F> {
             let is_protected = |limits: &TreeCallLimits| limits.is_protected(&one.path);
             let protected = one.protected || limits.is_some_and(is_protected);
             let path = format!("{}{}", self.folder, String::from_utf8_lossy(&one.path));
-            bytes += FACTS_BYTES + json_bytes(&path);
+            bytes += FACTS_BYTES + json_size(&path);
             let (seconds, nanoseconds) = one.modified;
             let modified_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
             let size = one.size;
@@ -191,14 +191,15 @@ impl<F: SearchableFolder> FileFinder<F> {
     fn continue_walk(&mut self) -> bool {
         let pause = Instant::now() + PROGRESS;
         let until = self.until.map_or(pause, |until| until.min(pause));
-        while Instant::now() < until && !self.cancel.is_set() {
+        while Instant::now() < until && !self.cancel.is_cancelled() {
             for _ in 0..CLOCK_ENTRIES {
                 let Some((tree, set)) = &mut self.tree else { return true };
                 let Some(kind) = tree.next() else { return true };
-                if is_wanted(self.kind, kind) && matches_set(set, tree.path()) {
+                if matches_kind(self.kind, kind) && matches_set(set, tree.path()) {
                     // A deleted file existed when it was found. It is sorted last.
-                    let facts = || SearchedFileFacts { kind, ..tree.facts().unwrap_or_default() };
-                    self.best.add(tree.path(), facts);
+                    let facts =
+                        || SearchedFileFacts { kind, ..tree.entry_facts().unwrap_or_default() };
+                    self.best.add_file(tree.path(), facts);
                 }
             }
         }

@@ -49,7 +49,7 @@ impl BestFiles {
     }
 
     /// Adds a file. Calls `facts` only if the order or the answer needs them.
-    pub(super) fn add(&mut self, path: &[u8], facts: impl FnOnce() -> SearchedFileFacts) {
+    pub(super) fn add_file(&mut self, path: &[u8], facts: impl FnOnce() -> SearchedFileFacts) {
         self.count += 1;
         let is_full = self.first.len() >= self.limit;
         if self.order == FileOrder::Path

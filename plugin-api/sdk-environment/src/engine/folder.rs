@@ -19,16 +19,16 @@ pub(crate) trait SearchableFiles {
     type Folder: SearchableFolder;
 
     /// Returns the facts of a file or folder; follows links.
-    fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts>;
+    fn look_up(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts>;
 
     /// Opens the folder of a request. An empty path is the default folder.
-    fn top(&self, path: &str) -> Result<SearchStartFolder<Self::Folder>>;
+    fn open_start_folder(&self, path: &str) -> Result<SearchStartFolder<Self::Folder>>;
 
     /// Opens a file and returns its size.
-    fn open(&self, path: &str) -> Result<(<Self::Folder as SearchableFolder>::File, u64)>;
+    fn open_file(&self, path: &str) -> Result<(<Self::Folder as SearchableFolder>::File, u64)>;
 
     /// Returns the path as errors show it.
-    fn shown(&self, path: &str) -> PathBuf;
+    fn display_path(&self, path: &str) -> PathBuf;
 }
 
 /// A folder of a tree. Its methods never follow links.
@@ -36,20 +36,20 @@ pub(crate) trait SearchableFolder: Clone + fmt::Debug + Send + Sync + 'static {
     type File: Read + fmt::Debug + Send + 'static;
 
     /// Reads the names in the folder. Called once.
-    fn names(&self, sorted: NameOrder) -> io::Result<FolderNames>;
+    fn read_names(&self, sorted: NameOrder) -> io::Result<FolderNames>;
 
     /// Opens a subfolder. Returns `None` if it is gone or no longer a folder.
-    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>>;
+    fn open_subfolder(&self, name: &OsStr) -> io::Result<Option<Self>>;
 
     /// Opens a file in the folder and returns its size. Returns `None` if it is gone or no longer a
     /// file. The caller reads at most `bytes_max` bytes.
-    fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
+    fn open_child(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(Self::File, u64)>>;
 
     /// Returns the facts of the entry with that name.
-    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts>;
+    fn entry_facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts>;
 
     /// Returns true if both are the same folder.
-    fn is_same(&self, other: &Self) -> bool;
+    fn is_same_folder(&self, other: &Self) -> bool;
 }
 
 /// The folder in which a request starts.
@@ -71,7 +71,8 @@ pub(crate) struct SearchedFileFacts {
     pub(crate) kind: FileKind,
     pub(crate) size: u64,
     pub(crate) modified: FileTimestamp,
-    /// The user must be asked before the file is changed. Only [`SearchableFiles::look`] sets this.
+    /// The user must be asked before the file is changed. Only [`SearchableFiles::look_up`] sets
+    /// this.
     pub(crate) protected: bool,
 }
 
@@ -99,7 +100,7 @@ struct FolderNameSpan {
 
 impl FolderNames {
     /// Adds a name. Returns false if there are too many.
-    pub(crate) fn add(&mut self, name: &[u8], kind: FileKind) -> bool {
+    pub(crate) fn add_name(&mut self, name: &[u8], kind: FileKind) -> bool {
         let (start, length) = (u32::try_from(self.bytes.len()), u16::try_from(name.len()));
         let (Ok(start), Ok(length)) = (start, length) else { return false };
         if self.names.len() == FOLDER_ENTRIES_MAX {
@@ -127,7 +128,7 @@ impl FolderNames {
     }
 
     /// Skips `count` names.
-    pub(crate) fn skip(&mut self, count: usize) {
+    pub(crate) fn skip_names(&mut self, count: usize) {
         self.next = self.next.saturating_add(count).min(self.names.len());
     }
 
@@ -139,7 +140,7 @@ impl FolderNames {
     }
 
     /// Returns true if the folder contains the name.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn contains_name(&self, name: &str) -> bool {
         self.names.iter().any(|it| it.slice_of(&self.bytes) == name.as_bytes())
     }
 }

@@ -47,11 +47,11 @@ impl<'a> SplitGlobPattern<'a> {
 /// Compiles a pattern. Only `rest` is matched, but errors name the whole pattern.
 pub(super) fn compile_glob(pattern: &str, rest: &str) -> Result<GlobSet> {
     // A set with one glob is faster than a single glob, because it optimizes literal suffixes.
-    compiled_set(&[(pattern, rest)])
+    compile_glob_set(&[(pattern, rest)])
 }
 
 /// Compiles patterns.
-pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
+pub(super) fn compile_glob_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
     let failed = |pattern: &str, error: &globset::Error| {
         let text = format!("invalid pattern `{pattern}`: {}", error.kind());
         invalid_pattern_error(&text, "use `*`, `?`, `[a-z]`, `{a,b}` and `**`")
@@ -67,7 +67,7 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
             (Ok(glob), _) => {
                 set.add(glob);
             }
-            (Err(error), Some(_)) if is_no_class(&error) => {}
+            (Err(error), Some(_)) if is_invalid_class(&error) => {}
             (Err(error), _) => return Err(failed(pattern, &error)),
         }
         if let Some(glob) = as_written {
@@ -79,7 +79,7 @@ pub(super) fn compiled_set(patterns: &[(&str, &str)]) -> Result<GlobSet> {
 }
 
 /// Returns true if the error is a bracket that starts no character class, as in `[user-id]`.
-fn is_no_class(error: &globset::Error) -> bool {
+fn is_invalid_class(error: &globset::Error) -> bool {
     use globset::ErrorKind::{InvalidRange, UnclosedClass};
     matches!(error.kind(), InvalidRange(..) | UnclosedClass)
 }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, folder: &str, rest: &str, depth: usize) {
+    fn check_split_glob(pattern: &str, folder: &str, rest: &str, depth: usize) {
         let split = SplitGlobPattern::new(pattern).unwrap();
         assert_eq!(split, SplitGlobPattern { folder, rest });
         assert_eq!(split.depth_max(), depth);
@@ -114,11 +114,11 @@ mod tests {
 
     #[test]
     fn pattern_is_split_into_its_base_folder_and_the_rest() {
-        check("*.rs", "", "*.rs", 1);
-        check("src/*/a?.rs", "src/", "*/a?.rs", 2);
-        check("/w/a/**/b", "/w/a/", "**/b", DEPTH_MAX);
-        check("../b/*.rs", "../b/", "*.rs", 1);
-        check("a/{b,c/d}/e", "a/", "{b,c/d}/e", DEPTH_MAX);
+        check_split_glob("*.rs", "", "*.rs", 1);
+        check_split_glob("src/*/a?.rs", "src/", "*/a?.rs", 2);
+        check_split_glob("/w/a/**/b", "/w/a/", "**/b", DEPTH_MAX);
+        check_split_glob("../b/*.rs", "../b/", "*.rs", 1);
+        check_split_glob("a/{b,c/d}/e", "a/", "{b,c/d}/e", DEPTH_MAX);
     }
 
     #[test]

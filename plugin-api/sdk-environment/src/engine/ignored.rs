@@ -52,7 +52,7 @@ impl IgnoreStack {
     /// Enters a folder. `names` are the names in it, if known. `start` is the length of its path
     /// with the final `/`. Returns the files whose rules are too large to apply.
     #[must_use]
-    pub(crate) fn enter<F: SearchableFolder>(
+    pub(crate) fn enter_folder<F: SearchableFolder>(
         &mut self,
         folder: &F,
         names: Option<&FolderNames>,
@@ -69,10 +69,11 @@ impl IgnoreStack {
                 None => {}
             }
         };
-        let may_have = |name: &str| names.is_none_or(|names| names.has(name));
-        if may_have(".git") && (names.is_some() || folder.facts(".git".as_ref()).is_ok()) {
+        let may_have = |name: &str| names.is_none_or(|names| names.contains_name(name));
+        if may_have(".git") && (names.is_some() || folder.entry_facts(".git".as_ref()).is_ok()) {
             self.repositories.push(self.depth);
-            let inside = |folder: F, name: &str| folder.enter(name.as_ref()).ok().flatten();
+            let inside =
+                |folder: F, name: &str| folder.open_subfolder(name.as_ref()).ok().flatten();
             if let Some(info) = inside(folder.clone(), ".git").and_then(|git| inside(git, "info")) {
                 push(&mut self.exclude, &info, ".git/info/exclude");
             }
@@ -152,7 +153,7 @@ impl ExcludePatterns {
     }
 
     /// Returns true if a pattern matches the path.
-    pub(crate) fn has(&mut self, path: &[u8], is_folder: bool) -> bool {
+    pub(crate) fn matches_path(&mut self, path: &[u8], is_folder: bool) -> bool {
         let path = match self.way {
             0 => path,
             way => {
@@ -171,7 +172,7 @@ fn read_ignore_file<F: SearchableFolder>(
     folder: &F,
     name: &str,
 ) -> Option<Result<Gitignore, ignore::Error>> {
-    let (file, _) = folder.open(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
+    let (file, _) = folder.open_child(name.as_ref(), IGNORE_BYTES_MAX).ok()??;
     let mut text = Vec::new();
     file.take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;
     let text = String::from_utf8_lossy(&text);

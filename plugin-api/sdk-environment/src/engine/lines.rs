@@ -23,7 +23,7 @@ const MATCH_BYTES: usize = 12;
 /// assert_eq!((line.text.as_str(), line.matches), ("über alles", vec![(5, 10)]));
 /// ```
 pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> SearchedLine {
-    let line = without_end(line);
+    let line = without_line_end(line);
     let first = matches.first().map_or(0, |(start, _)| (*start).min(line.len()));
     let (from, to) = shown_range(line, first);
     let mut told = Vec::new();
@@ -53,7 +53,7 @@ pub fn searched_line(number: u64, line: &[u8], matches: &[(usize, usize)]) -> Se
 }
 
 /// Collects the matches of a line: all matches that are not empty, or otherwise the first one.
-pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
+pub fn collect_matches(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize, usize)> {
     let (mut matches, mut empty) = (Vec::new(), None);
     find(&mut |start, end| match start == end {
         true => _ = empty.get_or_insert((start, end)),
@@ -66,7 +66,7 @@ pub fn matches_in(find: impl FnOnce(&mut dyn FnMut(usize, usize))) -> Vec<(usize
 }
 
 /// Returns a one-line error for an invalid regular expression.
-pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
+pub fn invalid_regex_error(pattern: &str, error: impl std::fmt::Display) -> Error {
     /// The maximum number of characters of the pattern in the error.
     const PATTERN_CHARS_MAX: usize = 80;
 
@@ -85,7 +85,7 @@ pub fn wrong_regex(pattern: &str, error: impl std::fmt::Display) -> Error {
 }
 
 /// Returns a line without `\n` or `\r\n` at its end.
-pub(super) fn without_end(line: &[u8]) -> &[u8] {
+pub(super) fn without_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -119,11 +119,11 @@ fn count_chars(bytes: &[u8]) -> usize {
 /// use jaato_plugin_sdk_environment::{PageFiller, searched_line};
 ///
 /// let mut filler = PageFiller::new(Some(1));
-/// filler.push("a.txt", searched_line(1, b"moon moon", &[(0, 4), (5, 9)]));
-/// filler.push("a.txt", searched_line(2, b"moon", &[(0, 4)]));
+/// filler.push_line("a.txt", searched_line(1, b"moon moon", &[(0, 4), (5, 9)]));
+/// filler.push_line("a.txt", searched_line(2, b"moon", &[(0, 4)]));
 /// let page = filler.take_page();
 /// assert_eq!(page.files[0].lines.len(), 1);
-/// assert!(filler.is_enough());
+/// assert!(filler.has_reached_limit());
 /// ```
 #[derive(Debug, Default)]
 pub struct PageFiller {
@@ -149,7 +149,7 @@ impl PageFiller {
     }
 
     /// Adds a line of a file. Lines must arrive in order, with the lines of one file together.
-    pub fn push(&mut self, path: &str, mut line: SearchedLine) {
+    pub fn push_line(&mut self, path: &str, mut line: SearchedLine) {
         let is_match = !line.matches.is_empty();
         let is_same = self.path.as_deref() == Some(path);
         if self.is_over || (self.left == 0 && (is_match || !is_same)) {
@@ -158,12 +158,12 @@ impl PageFiller {
         }
         line.matches.truncate(self.left);
         self.left -= line.matches.len();
-        self.bytes += LINE_BYTES + json_bytes(&line.text) + MATCH_BYTES * line.matches.len();
+        self.bytes += LINE_BYTES + json_size(&line.text) + MATCH_BYTES * line.matches.len();
         if !is_same {
             self.path = Some(path.to_owned());
         }
         if !is_same || self.files.is_empty() {
-            self.bytes += LINE_BYTES + json_bytes(path);
+            self.bytes += LINE_BYTES + json_size(path);
             let path = path.to_owned();
             self.files.push(SearchedFile { path, ..SearchedFile::default() });
         }
@@ -179,7 +179,7 @@ impl PageFiller {
             return;
         }
         self.left -= 1;
-        self.bytes += LINE_BYTES + json_bytes(&path);
+        self.bytes += LINE_BYTES + json_size(&path);
         self.files.push(SearchedFile { path, matches: Some(matches), ..SearchedFile::default() });
     }
 
@@ -187,7 +187,7 @@ impl PageFiller {
     pub fn push_unreadable(&mut self, line: String) {
         if self.unreadable_left > 0 {
             self.unreadable_left -= 1;
-            self.bytes += LINE_BYTES + json_bytes(&line);
+            self.bytes += LINE_BYTES + json_size(&line);
             self.unreadable.push(line);
         }
     }
@@ -198,7 +198,7 @@ impl PageFiller {
     }
 
     /// Returns true if the limit is reached. Further matches are only counted.
-    pub fn is_enough(&self) -> bool {
+    pub fn has_reached_limit(&self) -> bool {
         self.is_over
     }
 
@@ -215,7 +215,7 @@ impl PageFiller {
 }
 
 /// Returns the size of a text as JSON, assuming six bytes for each escaped character.
-pub(crate) fn json_bytes(text: &str) -> usize {
+pub(crate) fn json_size(text: &str) -> usize {
     let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
     text.len() + 5 * escaped.count()
 }
@@ -257,15 +257,15 @@ mod tests {
         let plain = |number| searched_line(number, b"x", &[]);
         let hit = |number| searched_line(number, b"moon", &[(0, 4)]);
         for line in [hit(1), plain(2), hit(3), plain(4), hit(5), plain(6)] {
-            filler.push("a", line);
+            filler.push_line("a", line);
         }
-        filler.push("b", plain(1));
+        filler.push_line("b", plain(1));
         let page = filler.take_page();
         let numbers: Vec<_> = page.files[0].lines.iter().map(|line| line.number).collect();
         assert_eq!((numbers, page.files.len()), (vec![1, 2, 3, 4], 1));
-        assert!(filler.is_enough());
+        assert!(filler.has_reached_limit());
         let mut none = PageFiller::new(Some(0));
-        none.push("a", hit(1));
-        assert!(none.take_page().files.is_empty() && none.is_enough());
+        none.push_line("a", hit(1));
+        assert!(none.take_page().files.is_empty() && none.has_reached_limit());
     }
 }

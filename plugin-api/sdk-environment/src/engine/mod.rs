@@ -22,13 +22,13 @@ pub use call_limits::CallLimits;
 pub(crate) use call_limits::{PathOperation, ResolvedPathPair, TreeCallLimits};
 pub use edit::EDIT_BYTES_MAX;
 pub(crate) use edit::apply_edits;
-pub(crate) use find::{find, folder_of};
+pub(crate) use find::{find_files, search_folder};
 pub(crate) use folder::{
     FolderNames, NameOrder, SearchStartFolder, SearchableFiles, SearchableFolder, SearchedFileFacts,
 };
 pub use limits::{DEPTH_MAX, FOLDER_ENTRIES_MAX, PATH_BYTES_MAX};
-pub use lines::{PageFiller, matches_in, searched_line, wrong_regex};
+pub use lines::{PageFiller, collect_matches, invalid_regex_error, searched_line};
 pub use search::SearchCancel;
-pub(crate) use search::search;
+pub(crate) use search::start_search;
 pub(crate) use text::TextReader;
-pub(crate) use tree::walk;
+pub(crate) use tree::walk_pages;

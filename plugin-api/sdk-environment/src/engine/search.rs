@@ -1,7 +1,7 @@
 //! Searches texts. One thread walks the tree, others search the files, and the pages come in the
 //! order of the paths.
 
-mod board;
+mod coordinator;
 mod file;
 
 use std::fmt;
@@ -17,13 +17,15 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use self::board::{FileSearchBatch, FileSearchJob, FileSearchSource, SearchBoard, SearchEvent};
+use self::coordinator::{
+    FileSearchBatch, FileSearchJob, FileSearchSource, SearchCoordinator, SearchEvent,
+};
 use self::file::FileSearcher;
 use super::folder::{NameOrder, SearchableFiles, SearchableFolder};
-use super::glob::compiled_set;
+use super::glob::compile_glob_set;
 use super::ignored::ExcludePatterns;
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
-use super::lines::{PageFiller, wrong_regex};
+use super::lines::{PageFiller, invalid_regex_error};
 use super::tree::{TreeWalk, TreeWalkFilter};
 use crate::errors::{self, FileOperationVerb};
 
@@ -52,18 +54,18 @@ struct SearchCancelState {
 
 impl SearchCancel {
     /// Cancels the search.
-    pub fn set(&self) {
+    pub fn cancel_search(&self) {
         self.0.is_set.store(true, Relaxed);
         if let Some(wake) = self.0.wake.get() {
             wake();
         }
     }
 
-    pub(crate) fn is_set(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.0.is_set.load(Relaxed)
     }
 
-    fn wakes(&self, wake: impl Fn() + Send + Sync + 'static) {
+    fn on_cancel(&self, wake: impl Fn() + Send + Sync + 'static) {
         // A cancel belongs to one search, so this is set once.
         let _ = self.0.wake.set(Box::new(wake));
     }
@@ -71,14 +73,14 @@ impl SearchCancel {
 
 impl fmt::Debug for SearchCancel {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Cancel({})", self.is_set())
+        write!(to, "Cancel({})", self.is_cancelled())
     }
 }
 
 /// A search, page by page. It blocks. Dropping it ends its threads.
 #[derive(Debug)]
 pub(crate) struct FileContentSearch<F: SearchableFolder> {
-    board: Arc<SearchBoard<F>>,
+    coordinator: Arc<SearchCoordinator<F>>,
     pub(crate) threads: Vec<thread::JoinHandle<()>>,
     filler: PageFiller,
     /// Lines of a file that did not fit into the page.
@@ -88,30 +90,30 @@ pub(crate) struct FileContentSearch<F: SearchableFolder> {
 
 /// Starts to search texts. If the path names a file, it is searched regardless of its name and
 /// size. In folders, only regular files are searched, and links are not followed.
-pub(crate) fn search<S: SearchableFiles>(
+pub(crate) fn start_search<S: SearchableFiles>(
     files: &S,
     request: &FileSearch,
     cancel: &SearchCancel,
 ) -> Result<FileContentSearch<S::Folder>> {
-    check_counts(request)?;
+    check_pattern_counts(request)?;
     let matcher = compile_matcher(request)?;
     let context_lines = request.context_lines.min(SEARCH_CONTEXT_LINES_MAX);
-    let patterns: Vec<String> = request.files.iter().map(|it| at_any_depth(it)).collect();
+    let patterns: Vec<String> = request.files.iter().map(|it| match_any_depth(it)).collect();
     let pairs: Vec<(&str, &str)> =
         request.files.iter().zip(&patterns).map(|(told, it)| (told.as_str(), &**it)).collect();
-    let patterns = (!pairs.is_empty()).then(|| compiled_set(&pairs)).transpose()?;
-    let board: Arc<SearchBoard<S::Folder>> = Arc::default();
-    let cancelled = Arc::clone(&board);
-    cancel.wakes(move || cancelled.cancel());
+    let patterns = (!pairs.is_empty()).then(|| compile_glob_set(&pairs)).transpose()?;
+    let coordinator: Arc<SearchCoordinator<S::Folder>> = Arc::default();
+    let cancelled = Arc::clone(&coordinator);
+    cancel.on_cancel(move || cancelled.cancel());
     let filler = PageFiller::new(request.limit);
     let mut search =
-        FileContentSearch { board, threads: Vec::new(), filler, rest: None, is_over: false };
+        FileContentSearch { coordinator, threads: Vec::new(), filler, rest: None, is_over: false };
     let searcher = FileSearcher::new(matcher, context_lines, request);
-    if let Some(job) = named_file(files, &request.path)? {
+    if let Some(job) = open_named_file(files, &request.path)? {
         let mut batch = FileSearchBatch::default();
-        batch.add(job);
-        search.board.push(batch);
-        search.board.walk_is_over(Vec::new());
+        batch.add_job(job);
+        search.coordinator.push_batch(batch);
+        search.coordinator.finish_walk(Vec::new());
         search.search_on_threads(&searcher, 1)?;
         return Ok(search);
     }
@@ -123,31 +125,37 @@ pub(crate) fn search<S: SearchableFiles>(
         sorted: NameOrder::Yes,
         depth_max: DEPTH_MAX,
     };
-    let tree = TreeWalk::begin(files.top(&request.path)?, looks)?;
+    let tree = TreeWalk::start_walk(files.open_start_folder(&request.path)?, looks)?;
     let threads = thread::available_parallelism().map_or(1, |it| it.get().min(SEARCHERS_MAX));
     search.search_on_threads(&searcher, threads)?;
-    let board = Arc::clone(&search.board);
-    search.start_thread("jaato-walk", move || walk_tree(tree, patterns.as_ref(), &board))?;
+    let coordinator = Arc::clone(&search.coordinator);
+    search.spawn_search_thread("jaato-walk", move || {
+        walk_tree(tree, patterns.as_ref(), &coordinator)
+    })?;
     Ok(search)
 }
 
 /// Opens the file that a path names. Returns `None` if it is a folder.
-fn named_file<S: SearchableFiles>(
+fn open_named_file<S: SearchableFiles>(
     files: &S,
     path: &str,
 ) -> Result<Option<FileSearchJob<S::Folder>>> {
     if path.is_empty() {
         return Ok(None);
     }
-    match files.look(path, FileOperationVerb::Search)?.kind {
+    match files.look_up(path, FileOperationVerb::Search)?.kind {
         FileKind::Folder => return Ok(None),
         FileKind::File => {}
         kind @ (FileKind::Link | FileKind::Other) => {
-            return Err(errors::no_file(FileOperationVerb::Search, &files.shown(path), kind));
+            return Err(errors::not_a_file_error(
+                FileOperationVerb::Search,
+                &files.display_path(path),
+                kind,
+            ));
         }
     }
-    let (file, size) = files.open(path)?;
-    let shown = files.shown(path).display().to_string();
+    let (file, size) = files.open_file(path)?;
+    let shown = files.display_path(path).display().to_string();
     Ok(Some(FileSearchJob {
         path: Box::default(),
         source: FileSearchSource::Open { file, size, shown },
@@ -165,12 +173,12 @@ impl<F: SearchableFolder> Iterator for FileContentSearch<F> {
         }
         let until = Instant::now() + PROGRESS;
         loop {
-            self.tell_rest();
+            self.add_remaining_lines();
             if self.filler.is_full() {
                 return Some(Ok(self.take_page()));
             }
-            match self.board.next(until) {
-                SearchEvent::Piece(piece) if self.filler.is_enough() => drop(piece),
+            match self.coordinator.next_event(until) {
+                SearchEvent::Piece(piece) if self.filler.has_reached_limit() => drop(piece),
                 SearchEvent::Piece(piece) => {
                     let path = String::from_utf8_lossy(&piece.path).into_owned();
                     match piece.matches {
@@ -189,7 +197,7 @@ impl<F: SearchableFolder> Iterator for FileContentSearch<F> {
                 }
                 SearchEvent::Failed => {
                     self.is_over = true;
-                    self.board.cancel();
+                    self.coordinator.cancel();
                     let broken = Error::new(ErrorKind::PluginPanicked, "the search panicked");
                     return Some(Err(broken));
                 }
@@ -199,22 +207,22 @@ impl<F: SearchableFolder> Iterator for FileContentSearch<F> {
 }
 
 impl<F: SearchableFolder> FileContentSearch<F> {
-    fn tell_rest(&mut self) {
+    fn add_remaining_lines(&mut self) {
         let Some((path, lines)) = &mut self.rest else { return };
         for line in lines.by_ref() {
-            self.filler.push(path, line);
+            self.filler.push_line(path, line);
             if self.filler.is_full() {
                 return;
             }
         }
         self.rest = None;
-        if self.filler.is_enough() {
-            self.board.tell_no_more();
+        if self.filler.has_reached_limit() {
+            self.coordinator.set_limit_reached();
         }
     }
 
     fn take_page(&mut self) -> SearchedPage {
-        let (totals, unreadable) = self.board.counts_so_far();
+        let (totals, unreadable) = self.coordinator.counts_so_far();
         self.filler.totals = totals;
         unreadable.into_iter().for_each(|it| self.filler.push_unreadable(it));
         self.filler.take_page()
@@ -222,21 +230,25 @@ impl<F: SearchableFolder> FileContentSearch<F> {
 
     fn search_on_threads(&mut self, searcher: &FileSearcher, count: usize) -> Result<()> {
         for _ in 0..count {
-            let (board, mut searcher) = (Arc::clone(&self.board), searcher.clone());
-            self.start_thread("jaato-search", move || {
-                while let Some((number, batch)) = board.take_batch() {
-                    searcher.search(&board, number, batch);
+            let (coordinator, mut searcher) = (Arc::clone(&self.coordinator), searcher.clone());
+            self.spawn_search_thread("jaato-search", move || {
+                while let Some((number, batch)) = coordinator.take_batch() {
+                    searcher.search_batch(&coordinator, number, batch);
                 }
             })?;
         }
         Ok(())
     }
 
-    fn start_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-        let board = Arc::clone(&self.board);
+    fn spawn_search_thread(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
+        let coordinator = Arc::clone(&self.coordinator);
         let guarded = move || {
             // The guard wakes the caller that waits for pages, even if the thread panics.
-            let _guard = board.guard();
+            let _guard = coordinator.panic_guard();
             work();
         };
         let started = thread::Builder::new().name(name.to_owned()).spawn(guarded);
@@ -252,7 +264,7 @@ impl<F: SearchableFolder> FileContentSearch<F> {
 impl<F: SearchableFolder> Drop for FileContentSearch<F> {
     fn drop(&mut self) {
         // Do not wait for the threads: they check the flag often.
-        self.board.cancel();
+        self.coordinator.cancel();
     }
 }
 
@@ -260,11 +272,11 @@ impl<F: SearchableFolder> Drop for FileContentSearch<F> {
 fn walk_tree<F: SearchableFolder>(
     mut tree: TreeWalk<F>,
     patterns: Option<&GlobSet>,
-    board: &SearchBoard<F>,
+    coordinator: &SearchCoordinator<F>,
 ) {
     let mut batch = FileSearchBatch::default();
     while let Some(kind) = tree.next() {
-        if board.is_cancelled() {
+        if coordinator.is_cancelled() {
             return;
         }
         if kind != FileKind::File {
@@ -278,19 +290,19 @@ fn walk_tree<F: SearchableFolder>(
         });
         let Some((folder, name)) = tree.entry_location().filter(|_| is_wanted) else { continue };
         let source = FileSearchSource::In { folder: folder.clone(), name_bytes: name.len() };
-        batch.add(FileSearchJob { path: path.into(), source });
+        batch.add_job(FileSearchJob { path: path.into(), source });
         if batch.is_full() {
-            board.left_out(tree.left_out);
-            if !board.push(std::mem::take(&mut batch)) {
+            coordinator.record_skipped(tree.left_out);
+            if !coordinator.push_batch(std::mem::take(&mut batch)) {
                 return;
             }
         }
     }
     if !batch.jobs.is_empty() {
-        board.push(batch);
+        coordinator.push_batch(batch);
     }
-    board.left_out(tree.left_out);
-    board.walk_is_over(std::mem::take(&mut tree.unreadable));
+    coordinator.record_skipped(tree.left_out);
+    coordinator.finish_walk(std::mem::take(&mut tree.unreadable));
 }
 
 fn compile_matcher(request: &FileSearch) -> Result<RegexMatcher> {
@@ -303,18 +315,18 @@ fn compile_matcher(request: &FileSearch) -> Result<RegexMatcher> {
         .size_limit(PROGRAM_BYTES_MAX)
         .dfa_size_limit(PROGRAM_BYTES_MAX)
         .build(&request.pattern)
-        .map_err(|error| wrong_regex(&request.pattern, error))
+        .map_err(|error| invalid_regex_error(&request.pattern, error))
 }
 
 /// Extends a pattern without `/` so that it matches names at any depth.
-fn at_any_depth(pattern: &str) -> String {
+fn match_any_depth(pattern: &str) -> String {
     match pattern.contains('/') {
         true => pattern.to_owned(),
         false => format!("**/{pattern}"),
     }
 }
 
-fn check_counts(request: &FileSearch) -> Result<()> {
+fn check_pattern_counts(request: &FileSearch) -> Result<()> {
     let count = request.files.len().max(request.leave_out.len());
     if count > PATTERNS_MAX {
         let text = format!("{count} file patterns exceed the limit of {PATTERNS_MAX}");

@@ -28,7 +28,7 @@ impl<'a> TextReader<'a> {
     ///
     /// # Errors
     /// Fails if the text is not UTF-8, or is too large to count.
-    pub(crate) fn push(&mut self, piece: &[u8]) -> Result<bool> {
+    pub(crate) fn push_piece(&mut self, piece: &[u8]) -> Result<bool> {
         if self.range.is_full() {
             return Ok(false);
         }
@@ -111,7 +111,7 @@ impl TextRange {
 
     fn add_piece(&mut self, mut piece: &str) {
         if self.skip > 0 {
-            let (bytes, units) = self.prefix(piece, self.skip);
+            let (bytes, units) = self.prefix_length(piece, self.skip);
             self.skip -= units;
             self.end += bytes as u64;
             piece = &piece[bytes..];
@@ -119,7 +119,7 @@ impl TextRange {
         if self.skip > 0 || self.is_full() {
             return;
         }
-        let (mut bytes, units) = self.prefix(piece, self.wanted);
+        let (mut bytes, units) = self.prefix_length(piece, self.wanted);
         self.wanted -= units;
         let room = TEXT_BYTES_MAX - self.text.len();
         if bytes > room {
@@ -132,7 +132,7 @@ impl TextRange {
 
     /// Returns the number of bytes that hold up to this many units, and the number of units. A line
     /// counts only with its line end.
-    fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
+    fn prefix_length(&self, piece: &str, units: u64) -> (usize, u64) {
         let at_most = usize::try_from(units).unwrap_or(usize::MAX);
         match self.unit {
             TextUnit::Characters => {
@@ -161,7 +161,7 @@ impl TextRange {
 mod tests {
     use super::*;
 
-    fn range(unit: TextUnit, offset: u64, length: u64, pieces: &[&str]) -> (String, u64) {
+    fn read_range(unit: TextUnit, offset: u64, length: u64, pieces: &[&str]) -> (String, u64) {
         let request =
             FileReadText { offset, length: Some(length), unit, ..FileReadText::default() };
         let mut range = TextRange::new(&request);
@@ -172,16 +172,16 @@ mod tests {
     #[test]
     fn characters_are_counted_over_pieces() {
         let pieces = ["aä€", "𝄞b", "", "c"];
-        assert_eq!(range(TextUnit::Characters, 1, 3, &pieces), ("ä€𝄞".to_owned(), 10));
-        assert_eq!(range(TextUnit::Characters, 0, 9, &pieces), ("aä€𝄞bc".to_owned(), 12));
-        assert_eq!(range(TextUnit::Characters, 6, 1, &pieces), (String::new(), 12));
+        assert_eq!(read_range(TextUnit::Characters, 1, 3, &pieces), ("ä€𝄞".to_owned(), 10));
+        assert_eq!(read_range(TextUnit::Characters, 0, 9, &pieces), ("aä€𝄞bc".to_owned(), 12));
+        assert_eq!(read_range(TextUnit::Characters, 6, 1, &pieces), (String::new(), 12));
     }
 
     #[test]
     fn lines_are_counted_over_pieces_each_with_its_end() {
         let pieces = ["a\r", "\nb", "b\n\nc", "c"];
-        assert_eq!(range(TextUnit::Lines, 1, 2, &pieces), ("bb\n\n".to_owned(), 7));
-        assert_eq!(range(TextUnit::Lines, 3, 2, &pieces), ("cc".to_owned(), 9));
-        assert_eq!(range(TextUnit::Lines, 0, 1, &pieces), ("a\r\n".to_owned(), 3));
+        assert_eq!(read_range(TextUnit::Lines, 1, 2, &pieces), ("bb\n\n".to_owned(), 7));
+        assert_eq!(read_range(TextUnit::Lines, 3, 2, &pieces), ("cc".to_owned(), 9));
+        assert_eq!(read_range(TextUnit::Lines, 0, 1, &pieces), ("a\r\n".to_owned(), 3));
     }
 }

@@ -17,7 +17,7 @@ use super::folder::{
 };
 use super::ignored::{ExcludePatterns, IgnoreStack, IgnoreVerdict};
 use super::limits::{DEPTH_MAX, PATH_BYTES_MAX};
-use super::lines::json_bytes;
+use super::lines::json_size;
 use crate::errors::{self, FileOperationVerb};
 
 /// The bytes of JSON that an entry needs besides its path: `{"path":"","kind":"folder"},`.
@@ -79,7 +79,7 @@ struct TreeWalkLevel<F> {
 
 /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them. Always
 /// skips `.git`.
-pub(crate) fn walk<S: SearchableFiles>(
+pub(crate) fn walk_pages<S: SearchableFiles>(
     files: &S,
     request: &FileWalk,
 ) -> Result<impl Iterator<Item = Result<WalkedPage>> + Send + use<S>> {
@@ -91,7 +91,7 @@ pub(crate) fn walk<S: SearchableFiles>(
         sorted: NameOrder::Yes,
         depth_max: request.depth_max.unwrap_or(DEPTH_MAX),
     };
-    let tree = TreeWalk::begin(files.top(&request.path)?, looks)?;
+    let tree = TreeWalk::start_walk(files.open_start_folder(&request.path)?, looks)?;
     Ok(PagedTreeWalk { tree, unreadable_told: 0, is_done: false })
 }
 
@@ -105,7 +105,7 @@ impl<F: SearchableFolder> Iterator for PagedTreeWalk<F> {
             match self.tree.next() {
                 Some(kind) => {
                     let path = String::from_utf8_lossy(self.tree.path()).into_owned();
-                    bytes += ENTRY_BYTES + json_bytes(&path);
+                    bytes += ENTRY_BYTES + json_size(&path);
                     entries.push(WalkedEntry { path, kind, ..WalkedEntry::default() });
                 }
                 None => self.is_done = true,
@@ -113,7 +113,7 @@ impl<F: SearchableFolder> Iterator for PagedTreeWalk<F> {
             for told in self.tree.unreadable.drain(..) {
                 if self.unreadable_told < UNREADABLE_MAX {
                     self.unreadable_told += 1;
-                    bytes += ENTRY_BYTES + json_bytes(&told);
+                    bytes += ENTRY_BYTES + json_size(&told);
                     unreadable.push(told);
                 }
             }
@@ -125,9 +125,9 @@ impl<F: SearchableFolder> Iterator for PagedTreeWalk<F> {
 
 impl<F: SearchableFolder> TreeWalk<F> {
     /// Starts the walk at the top.
-    pub(crate) fn begin(top: SearchStartFolder<F>, looks: TreeWalkFilter) -> Result<Self> {
+    pub(crate) fn start_walk(top: SearchStartFolder<F>, looks: TreeWalkFilter) -> Result<Self> {
         let SearchStartFolder { above, folder, shown, limits } = top;
-        let names = folder.names(looks.sorted);
+        let names = folder.read_names(looks.sorted);
         let names =
             names.map_err(|error| errors::file_error(FileOperationVerb::Search, &shown, &error))?;
         let mut ignored = (!looks.include_ignored).then(IgnoreStack::default);
@@ -135,14 +135,14 @@ impl<F: SearchableFolder> TreeWalk<F> {
         if let Some(ignored) = &mut ignored {
             // Rules of a folder above match paths that start in that folder.
             for (at, (folder, next)) in above.iter().enumerate() {
-                let too_large = ignored.enter(folder, None, path.len());
+                let too_large = ignored.enter_folder(folder, None, path.len());
                 let shown = shown.ancestors().nth(above.len() - at).unwrap_or(Path::new(""));
-                unreadable.extend(too_large.iter().map(|name| lost_rules(shown, name)));
+                unreadable.extend(too_large.iter().map(|name| lost_rules_message(shown, name)));
                 path.extend_from_slice(next.as_bytes());
                 path.push(b'/');
             }
-            let too_large = ignored.enter(&folder, Some(&names), path.len());
-            unreadable.extend(too_large.iter().map(|name| lost_rules(&shown, name)));
+            let too_large = ignored.enter_folder(&folder, Some(&names), path.len());
+            unreadable.extend(too_large.iter().map(|name| lost_rules_message(&shown, name)));
         }
         let start = path.len();
         Ok(Self {
@@ -166,7 +166,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
     /// Moves to the next entry and returns its kind. A folder comes before its entries.
     pub(crate) fn next(&mut self) -> Option<FileKind> {
         if let Some(name) = self.enter.take() {
-            self.go_in(&name);
+            self.enter_folder(&name);
         }
         while let Some(level) = self.levels.last_mut() {
             let Some((name, kind)) = level.names.next() else {
@@ -186,10 +186,10 @@ impl<F: SearchableFolder> TreeWalk<F> {
             if self.skips_entry(is_folder, is_hidden) {
                 continue;
             }
-            if is_folder && self.is_too_long() {
+            if is_folder && self.is_path_too_long() {
                 self.report_unreadable("its path is too long");
             } else if is_folder && self.levels.len() < self.depth_max {
-                self.enter = Some(OsStr::from_bytes(&self.path[self.length()..]).to_owned());
+                self.enter = Some(OsStr::from_bytes(&self.path[self.path_length()..]).to_owned());
             } else if is_folder && self.depth_max == DEPTH_MAX {
                 self.report_unreadable(&format!("more than {DEPTH_MAX} folders deep"));
             }
@@ -213,7 +213,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
         };
         let path = &self.path[self.start..];
         let has = |patterns: &mut Option<ExcludePatterns>| {
-            patterns.as_mut().is_some_and(|patterns| patterns.has(path, is_folder))
+            patterns.as_mut().is_some_and(|patterns| patterns.matches_path(path, is_folder))
         };
         let counted = if said == IgnoreVerdict::LeaveOut {
             &mut self.left_out.ignored
@@ -236,9 +236,9 @@ impl<F: SearchableFolder> TreeWalk<F> {
     }
 
     /// Returns the facts of the entry.
-    pub(crate) fn facts(&self) -> io::Result<SearchedFileFacts> {
+    pub(crate) fn entry_facts(&self) -> io::Result<SearchedFileFacts> {
         let (folder, name) = self.entry_location().ok_or(io::ErrorKind::NotFound)?;
-        folder.facts(name)
+        folder.entry_facts(name)
     }
 
     /// Returns the folder that contains the entry, and the entry's name in it.
@@ -247,15 +247,15 @@ impl<F: SearchableFolder> TreeWalk<F> {
         Some((&level.folder, OsStr::from_bytes(&self.path[level.length..])))
     }
 
-    fn length(&self) -> usize {
+    fn path_length(&self) -> usize {
         self.levels.last().map_or(0, |level| level.length)
     }
 
-    fn go_in(&mut self, name: &OsStr) {
+    fn enter_folder(&mut self, name: &OsStr) {
         let Some(level) = self.levels.last() else { return };
-        let entered = level.folder.enter(name).and_then(|folder| {
+        let entered = level.folder.open_subfolder(name).and_then(|folder| {
             let Some(folder) = folder else { return Ok(None) };
-            let names = folder.names(self.sorted)?;
+            let names = folder.read_names(self.sorted)?;
             Ok(Some((folder, names)))
         });
         match entered {
@@ -263,10 +263,10 @@ impl<F: SearchableFolder> TreeWalk<F> {
                 self.path.push(b'/');
                 let length = self.path.len();
                 if let Some(ignored) = &mut self.ignored {
-                    for name in ignored.enter(&folder, Some(&names), length) {
+                    for name in ignored.enter_folder(&folder, Some(&names), length) {
                         if self.unreadable.len() < UNREADABLE_MAX {
                             let path = OsStr::from_bytes(&self.path[self.start..]);
-                            self.unreadable.push(lost_rules(&self.shown.join(path), name));
+                            self.unreadable.push(lost_rules_message(&self.shown.join(path), name));
                         }
                     }
                 }
@@ -279,7 +279,7 @@ impl<F: SearchableFolder> TreeWalk<F> {
     }
 
     /// Returns true if the path is longer than requests allow.
-    fn is_too_long(&self) -> bool {
+    fn is_path_too_long(&self) -> bool {
         self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
     }
 
@@ -292,6 +292,6 @@ impl<F: SearchableFolder> TreeWalk<F> {
 }
 
 /// Returns the message that a file's ignore rules do not apply.
-fn lost_rules(folder: &Path, name: &str) -> String {
+fn lost_rules_message(folder: &Path, name: &str) -> String {
     format!("`{}`: its rules are too large and were ignored", folder.join(name).display())
 }

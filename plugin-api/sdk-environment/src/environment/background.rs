@@ -50,7 +50,7 @@ struct BackgroundProgramOutput {
 }
 
 impl BackgroundProgramOutput {
-    fn push(&mut self, bytes: &[u8]) {
+    fn push_output(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         let bytes = &bytes[bytes.len().saturating_sub(KEPT_BYTES_MAX)..];
         let over = (self.tail.len() + bytes.len()).saturating_sub(KEPT_BYTES_MAX);
@@ -59,14 +59,14 @@ impl BackgroundProgramOutput {
     }
 
     /// Returns the kept output, starting at an offset.
-    fn read(&self, from: u64, bytes_max: usize) -> (u64, Vec<u8>) {
+    fn read_from(&self, from: u64, bytes_max: usize) -> (u64, Vec<u8>) {
         let first = self.bytes - self.tail.len() as u64;
         let from = from.clamp(first, self.bytes);
         let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
         (from, self.tail.iter().skip(skip).take(bytes_max).copied().collect())
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.exit.is_some() || self.lost.is_some()
     }
 
@@ -83,14 +83,14 @@ impl BackgroundProgramOutput {
 impl<P> BackgroundPrograms<P> {
     /// Makes room for one more program by forgetting the oldest one that has ended. Fails if all of
     /// them still run.
-    pub(super) fn make_room(&self) -> Result<()> {
-        let mut programs = self.lock();
+    pub(super) fn remove_ended_program(&self) -> Result<()> {
+        let mut programs = self.lock_programs();
         if programs.len() < STARTED_MAX {
             return Ok(());
         }
         let ended = programs
             .iter()
-            .find(|(_, kept)| kept.printed.with_value(BackgroundProgramOutput::is_over));
+            .find(|(_, kept)| kept.printed.with_value(BackgroundProgramOutput::has_ended));
         let Some(number) = ended.map(|(&number, _)| number) else {
             let text = format!("{STARTED_MAX} programs run in the background");
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them"));
@@ -100,7 +100,7 @@ impl<P> BackgroundPrograms<P> {
     }
 
     /// Adds a program. The returned future reads its events to the end.
-    pub(super) fn add<V: ProgramEvents>(
+    pub(super) fn add_program<V: ProgramEvents>(
         &self,
         number: u64,
         (program, pid): (P, Option<u32>),
@@ -110,48 +110,51 @@ impl<P> BackgroundPrograms<P> {
         let printed = Arc::new(WatchedValue::new(BackgroundProgramOutput::default()));
         let read = Arc::clone(&printed);
         let kept = BackgroundProgram { program, pid, label, started: Instant::now(), printed };
-        self.lock().insert(number, Arc::new(kept));
+        self.lock_programs().insert(number, Arc::new(kept));
         async move {
             loop {
                 match events.next().await {
                     Ok(Some(ProcessUpdate::Output { bytes, .. })) => {
-                        read.change(|it| it.push(&bytes))
+                        read.change_value(|it| it.push_output(&bytes))
                     }
-                    Ok(Some(ProcessUpdate::Exited(exit))) => read.change(|it| it.exit = Some(exit)),
+                    Ok(Some(ProcessUpdate::Exited(exit))) => {
+                        read.change_value(|it| it.exit = Some(exit))
+                    }
                     Ok(None) => return,
-                    Err(error) => return read.change(|it| it.lost = Some(error)),
+                    Err(error) => return read.change_value(|it| it.lost = Some(error)),
                 }
             }
         }
     }
 
-    pub(super) fn find(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
-        self.lock().get(&number).cloned()
+    pub(super) fn find_program(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
+        self.lock_programs().get(&number).cloned()
     }
 
-    pub(super) fn remove(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
-        self.lock().remove(&number)
+    pub(super) fn remove_program(&self, number: u64) -> Option<Arc<BackgroundProgram<P>>> {
+        self.lock_programs().remove(&number)
     }
 
     /// Removes and returns all programs.
     pub(super) fn take_programs(&self) -> Vec<Arc<BackgroundProgram<P>>> {
-        std::mem::take(&mut *self.lock()).into_values().collect()
+        std::mem::take(&mut *self.lock_programs()).into_values().collect()
     }
 
     /// Lists the programs.
-    pub(super) fn list(&self) -> Vec<ProcessFacts> {
-        let programs = self.lock();
-        programs.iter().map(|(&process, kept)| kept.facts(process)).collect()
+    pub(super) fn list_programs(&self) -> Vec<ProcessFacts> {
+        let programs = self.lock_programs();
+        programs.iter().map(|(&process, kept)| kept.process_facts(process)).collect()
     }
 
     /// Reads the output of a program.
-    pub(super) fn output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
-        let kept =
-            self.find(read.process).ok_or_else(|| unknown_handle_error("program", read.process))?;
+    pub(super) fn read_output(&self, read: ProcessOutputRead) -> Result<(ProcessOutput, Vec<u8>)> {
+        let kept = self
+            .find_program(read.process)
+            .ok_or_else(|| unknown_handle_error("program", read.process))?;
         let wanted = read.bytes_max.and_then(|bytes| usize::try_from(bytes).ok());
         let bytes_max = wanted.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
         Ok(kept.printed.with_value(|printed| {
-            let (from, bytes) = printed.read(read.from, bytes_max);
+            let (from, bytes) = printed.read_from(read.from, bytes_max);
             let exit = printed.exit.clone();
             (
                 ProcessOutput { from, printed: printed.bytes, exit, ..ProcessOutput::default() },
@@ -160,13 +163,13 @@ impl<P> BackgroundPrograms<P> {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<BackgroundProgram<P>>>> {
+    fn lock_programs(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<BackgroundProgram<P>>>> {
         self.0.lock()
     }
 }
 
 impl<P> BackgroundProgram<P> {
-    fn facts(&self, process: u64) -> ProcessFacts {
+    fn process_facts(&self, process: u64) -> ProcessFacts {
         let age_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (pid, label) = (self.pid, self.label.clone());
         let (printed, exit) = self.printed.with_value(|it| (it.bytes, it.exit.clone()));
@@ -174,7 +177,7 @@ impl<P> BackgroundProgram<P> {
     }
 
     /// Waits for the program's exit.
-    pub(super) async fn exit(&self) -> Result<ProcessExit> {
+    pub(super) async fn wait_for_exit(&self) -> Result<ProcessExit> {
         self.printed.wait_until(BackgroundProgramOutput::exit_result).await
     }
 }
@@ -187,15 +190,15 @@ mod tests {
     fn output_tail_is_kept_and_all_bytes_are_counted() {
         let mut printed = BackgroundProgramOutput::default();
         for number in 0..300_000_u32 {
-            printed.push(format!("{number:07}\n").as_bytes());
+            printed.push_output(format!("{number:07}\n").as_bytes());
         }
         assert_eq!((printed.bytes, printed.tail.len()), (2_400_000, KEPT_BYTES_MAX));
-        let (from, bytes) = printed.read(0, 16);
+        let (from, bytes) = printed.read_from(0, 16);
         assert_eq!(from, 2_400_000 - KEPT_BYTES_MAX as u64);
         assert_eq!(String::from_utf8(bytes).unwrap(), "0168928\n0168929\n");
-        assert_eq!(printed.read(2_399_992, 100), (2_399_992, b"0299999\n".to_vec()));
-        assert_eq!(printed.read(9_000_000, 100), (2_400_000, Vec::new()));
-        printed.push(&vec![b'x'; 2 * KEPT_BYTES_MAX]);
+        assert_eq!(printed.read_from(2_399_992, 100), (2_399_992, b"0299999\n".to_vec()));
+        assert_eq!(printed.read_from(9_000_000, 100), (2_400_000, Vec::new()));
+        printed.push_output(&vec![b'x'; 2 * KEPT_BYTES_MAX]);
         assert_eq!(printed.tail.len(), KEPT_BYTES_MAX);
     }
 }

@@ -42,7 +42,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     }
 
     /// Refuses a path that the limits exclude or that contains a link. Returns the full path.
-    pub(super) async fn check(
+    pub(super) async fn check_path(
         &self,
         verb: FileOperationVerb,
         path: &str,
@@ -70,13 +70,13 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
                 name => whole.push(name),
             }
             let here = ResolvedPathPair::new(whole.clone(), whole.clone());
-            self.limits.check(verb, Path::new(path), &here, PathOperation::Read)?;
+            self.limits.check_path(verb, Path::new(path), &here, PathOperation::Read)?;
             let stays = at_link == FinalLinkHandling::Stay && ahead.is_empty();
             if !stays && self.limits.has_patterns(does) && self.is_link(&whole, name).await? {
                 let text = format!(
                     "cannot {} `{path}`: it leads through the link `{}`, and this environment \
                      cannot tell where that leads",
-                    verb.word(),
+                    verb.as_verb(),
                     whole.display()
                 );
                 let error = Error::new(ErrorKind::PermissionDenied, text);
@@ -84,7 +84,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
             }
         }
         let whole = ResolvedPathPair::new(whole.clone(), whole);
-        self.limits.check(verb, Path::new(path), &whole, does)?;
+        self.limits.check_path(verb, Path::new(path), &whole, does)?;
         Ok(whole)
     }
 
@@ -114,13 +114,18 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     pub(super) async fn list(&self, request: FolderList) -> Result<FolderEntries> {
         let path = if request.path.is_empty() { "." } else { &request.path };
         let folder = self
-            .check(FileOperationVerb::List, path, PathOperation::Read, FinalLinkHandling::Refuse)
+            .check_path(
+                FileOperationVerb::List,
+                path,
+                PathOperation::Read,
+                FinalLinkHandling::Refuse,
+            )
             .await?;
-        let all = self.entries(&request.path).await?;
+        let all = self.list_entries(&request.path).await?;
         let count = all.len();
         let keeps = |entry: &FolderEntry| {
             self.limits
-                .exclusion_reason(&folder.join(OsStr::new(&entry.name)), PathOperation::Read)
+                .exclusion_reason(&folder.join_name(OsStr::new(&entry.name)), PathOperation::Read)
                 .is_none()
         };
         let entries: Vec<_> = all.into_iter().filter(keeps).collect();
@@ -129,7 +134,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
         Ok(FolderEntries { entries, count, denied, ..FolderEntries::default() })
     }
 
-    async fn entries(&self, path: &str) -> Result<Vec<FolderEntry>> {
+    async fn list_entries(&self, path: &str) -> Result<Vec<FolderEntry>> {
         let mut all = Vec::new();
         loop {
             let skip = all.len();
@@ -146,7 +151,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     /// Checks a deletion.
     pub(super) async fn check_delete(&self, delete: &FileDelete) -> Result<()> {
         let path = self
-            .check(
+            .check_path(
                 FileOperationVerb::Delete,
                 &delete.path,
                 PathOperation::Write,
@@ -155,7 +160,7 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
             .await?;
         match delete.recursive {
             true => {
-                self.check_below(
+                self.check_entries_below(
                     FileOperationVerb::Delete,
                     &delete.path,
                     (path, PathOperation::Write),
@@ -168,31 +173,36 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
     }
 
     /// Checks a move or a copy. A copy follows links.
-    pub(super) async fn check_pair(&self, verb: FileOperationVerb, pair: &FilePair) -> Result<()> {
+    pub(super) async fn check_file_pair(
+        &self,
+        verb: FileOperationVerb,
+        pair: &FilePair,
+    ) -> Result<()> {
         let does = if verb == FileOperationVerb::Move {
             PathOperation::Write
         } else {
             PathOperation::Read
         };
-        let from = self.check(verb, &pair.from, does, FinalLinkHandling::Refuse).await?;
-        let to =
-            self.check(verb, &pair.to, PathOperation::Write, FinalLinkHandling::Refuse).await?;
-        self.check_below(verb, &pair.from, (from, does), Some(to)).await
+        let from = self.check_path(verb, &pair.from, does, FinalLinkHandling::Refuse).await?;
+        let to = self
+            .check_path(verb, &pair.to, PathOperation::Write, FinalLinkHandling::Refuse)
+            .await?;
+        self.check_entries_below(verb, &pair.from, (from, does), Some(to)).await
     }
 
     /// Refuses a folder if the limits exclude an entry below it, at its current path or at the path
     /// it moves to.
-    async fn check_below(
+    async fn check_entries_below(
         &self,
         verb: FileOperationVerb,
         path: &str,
         (from, does): (ResolvedPathPair, PathOperation),
         to: Option<ResolvedPathPair>,
     ) -> Result<()> {
-        let is_free = !self.limits.may_keep_off_below(&from, does)
+        let is_free = !self.limits.may_exclude_below(&from, does)
             && to
                 .as_ref()
-                .is_none_or(|to| !self.limits.may_keep_off_below(to, PathOperation::Write));
+                .is_none_or(|to| !self.limits.may_exclude_below(to, PathOperation::Write));
         let folder = match self.files.stat(self.host, file_path(path)).await {
             Ok(facts) => facts.kind == FileKind::Folder,
             Err(_) => false,
@@ -202,28 +212,33 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
         }
         let (mut open, mut count) = (vec![(path.to_owned(), from, to, 1)], 0);
         while let Some((folder, from, to, depth)) = open.pop() {
-            let entries = self.entries(&folder).await?;
+            let entries = self.list_entries(&folder).await?;
             count += entries.len();
             if count > ENTRIES_MAX || depth > DEPTH_MAX {
                 let text = format!(
                     "cannot {} `{path}`: the folder has too many entries to check against the rules",
-                    verb.word()
+                    verb.as_verb()
                 );
                 return Err(Error::new(ErrorKind::LimitReached, text));
             }
             for entry in entries {
                 let name = OsStr::new(&entry.name);
-                let (from, to) = (from.join(name), to.as_ref().map(|to| to.join(name)));
-                self.limits.check(verb, Path::new(path), &from, does)?;
+                let (from, to) = (from.join_name(name), to.as_ref().map(|to| to.join_name(name)));
+                self.limits.check_path(verb, Path::new(path), &from, does)?;
                 if let Some(to) = &to {
-                    self.limits.check(verb, Path::new(path), to, PathOperation::Write)?;
+                    self.limits.check_path(verb, Path::new(path), to, PathOperation::Write)?;
                 }
                 let below = join_path(&folder, &entry.name);
                 match entry.kind {
                     FileKind::Folder => open.push((below, from, to, depth + 1)),
                     FileKind::Link if verb != FileOperationVerb::Delete => {
-                        self.check(verb, &below, PathOperation::Read, FinalLinkHandling::Refuse)
-                            .await?;
+                        self.check_path(
+                            verb,
+                            &below,
+                            PathOperation::Read,
+                            FinalLinkHandling::Refuse,
+                        )
+                        .await?;
                     }
                     FileKind::File | FileKind::Link | FileKind::Other => {}
                 }
@@ -234,26 +249,31 @@ impl<'a, F: Files + ?Sized> LimitedFiles<'a, F> {
 
     /// Finds files by a pattern.
     pub(super) async fn find(&self, find: FileFind) -> Result<PageStream<F, FoundPage>> {
-        let limits = self.tree(&engine::folder_of(&find)?).await?;
+        let limits = self.tree_limits(&engine::search_folder(&find)?).await?;
         exchange::find(self.files, self.host, find, Some(limits)).await
     }
 
     /// Searches the content of files.
     pub(super) async fn search(&self, search: FileSearch) -> Result<PageStream<F, SearchedPage>> {
-        let limits = self.tree(&search.path).await?;
+        let limits = self.tree_limits(&search.path).await?;
         exchange::search(self.files, self.host, search, Some(limits)).await
     }
 
     /// Walks a tree.
     pub(super) async fn walk(&self, walk: FileWalk) -> Result<PageStream<F, WalkedPage>> {
-        let limits = self.tree(&walk.path).await?;
+        let limits = self.tree_limits(&walk.path).await?;
         exchange::walk(self.files, self.host, walk, Some(limits)).await
     }
 
-    async fn tree(&self, path: &str) -> Result<TreeCallLimits> {
+    async fn tree_limits(&self, path: &str) -> Result<TreeCallLimits> {
         let path = if path.is_empty() { "." } else { path };
         let top = self
-            .check(FileOperationVerb::Search, path, PathOperation::Read, FinalLinkHandling::Refuse)
+            .check_path(
+                FileOperationVerb::Search,
+                path,
+                PathOperation::Read,
+                FinalLinkHandling::Refuse,
+            )
             .await?;
         Ok(TreeCallLimits::new(self.limits, top))
     }

@@ -32,7 +32,7 @@ pub(super) async fn read_text<F: Files + ?Sized>(
         let range = range_request(&request.path, offset, READ_BYTES_MAX);
         let (_, bytes) = files.read(host, range).await?;
         offset += bytes.len() as u64;
-        if !text.push(&bytes)? {
+        if !text.push_piece(&bytes)? {
             return Ok(text.finish(facts.size, facts.version));
         }
     }
@@ -52,7 +52,7 @@ pub(super) async fn edit<F: Files + ?Sized>(
         return Err(errors::changed_file_error(shown));
     }
     if before.kind != FileKind::File {
-        return Err(errors::no_file(FileOperationVerb::Edit, shown, before.kind));
+        return Err(errors::not_a_file_error(FileOperationVerb::Edit, shown, before.kind));
     }
     let content = read_whole_file(files, host, &path).await?;
     let (bytes, replaced) = apply_edits(shown, &content, &edits)?;
@@ -78,7 +78,7 @@ pub(super) async fn read_whole_file<F: Files + ?Sized>(
         let is_end = bytes.is_empty() || !facts.has_more;
         all.extend(bytes);
         if all.len() as u64 > WHOLE_BYTES_MAX {
-            return Err(too_large(path, "read it in ranges"));
+            return Err(too_large_error(path, "read it in ranges"));
         }
         if is_end {
             return Ok(all);
@@ -95,7 +95,7 @@ pub(super) fn range_request(path: &str, offset: u64, length: u64) -> FileRead {
     FileRead { path, offset, length, ..FileRead::default() }
 }
 
-fn too_large(path: &str, hint: &str) -> Error {
+fn too_large_error(path: &str, hint: &str) -> Error {
     let text = format!("`{path}` has more than {WHOLE_BYTES_MAX} bytes");
     Error::new(ErrorKind::LimitReached, text).with_hint(hint)
 }
@@ -117,7 +117,11 @@ pub(super) async fn open<F: Files + ?Sized>(
     let FileRead { path, offset, length, .. } = read;
     let facts = files.stat(host, file_path(&path)).await?;
     if facts.kind == FileKind::Folder {
-        return Err(errors::no_file(FileOperationVerb::Read, Path::new(&path), facts.kind));
+        return Err(errors::not_a_file_error(
+            FileOperationVerb::Read,
+            Path::new(&path),
+            facts.kind,
+        ));
     }
     let ranges = RangedFileReader { path, offset, left: length.unwrap_or(u64::MAX) };
     Ok((facts.size, PieceStream::from_pieces(ranges)))
@@ -163,7 +167,7 @@ impl<F: Files + ?Sized> BorrowingFileSink<F> for BufferedUpload {
         let taken = if (self.bytes.len() + bytes.len()) as u64 > WHOLE_BYTES_MAX {
             self.is_lost = true;
             self.bytes = Vec::new();
-            Err(too_large(&self.write.path, "write it in parts"))
+            Err(too_large_error(&self.write.path, "write it in parts"))
         } else {
             self.bytes.extend(bytes);
             Ok(())

@@ -1,7 +1,7 @@
 //! Answers the host for an execution environment: its lifecycle, its streams, and the other
 //! operations.
 
-use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::__private::encode_value;
 use jaato_plugin_sdk::Cx;
 use jaato_plugin_sdk::process::ProcessUpdate;
 use jaato_plugin_sdk::terminal::TerminalUpdate;
@@ -14,7 +14,7 @@ use jaato_types::terminal::TerminalEvent;
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::frames::{
-    empty_answer, encode_frame, parse_frame, unknown_handle_error, unknown_operation,
+    empty_answer, encode_frame, parse_frame, unknown_handle_error, unknown_operation_error,
 };
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::shell::{Program, ProgramEvents};
@@ -32,14 +32,14 @@ pub(super) async fn answer_operation<E: ExecutionEnvironment>(
     match operation {
         SETUP => set_up_environment(cx, desk, parse_frame(frame)?).await,
         TEARDOWN => tear_down_environment(cx, desk).await,
-        DESCRIBE => value_frame(&desk.environment()?.facts(cx).await?),
+        DESCRIBE => encode_value(&desk.environment()?.facts(cx).await?),
         STREAM_NEXT => {
             let StreamNext { stream, .. } = parse_frame(frame)?;
             next_item(cx, desk, stream).await
         }
         STREAM_CLOSE => {
             let StreamClose { stream, .. } = parse_frame(frame)?;
-            desk.close(stream);
+            desk.close_handle(stream);
             empty_answer()
         }
         files if files.starts_with("files.") => {
@@ -51,7 +51,7 @@ pub(super) async fn answer_operation<E: ExecutionEnvironment>(
         terminal if terminal.starts_with("terminal.") => {
             terminal_calls::answer_terminal_operation(cx, desk, terminal, frame).await
         }
-        other => Err(unknown_operation(other)),
+        other => Err(unknown_operation_error(other)),
     }
 }
 
@@ -66,8 +66,8 @@ async fn set_up_environment<E: ExecutionEnvironment>(
     let environment = desk.set_environment(E::setup(cx, setup).await?);
     match environment.facts(cx).await {
         Ok(facts) => {
-            desk.keep_to(&facts);
-            value_frame(&facts)
+            desk.store_facts(&facts);
+            encode_value(&facts)
         }
         Err(error) => {
             // If the facts are unknown, the environment must not be used.
@@ -108,32 +108,32 @@ async fn next_item<E: ExecutionEnvironment>(
     desk: &EnvironmentHandleTable<E>,
     stream: u64,
 ) -> Result<Vec<u8>> {
-    let opened = desk.find(stream).ok_or_else(|| unknown_handle_error("stream", stream))?;
+    let opened = desk.find_handle(stream).ok_or_else(|| unknown_handle_error("stream", stream))?;
     match &*opened {
         OpenEnvironmentHandle::Program { events, .. } => match events.try_borrow()?.next().await? {
             Some(ProcessUpdate::Output { stream, bytes }) => {
                 encode_frame(&ProcessEvent::output(stream), &bytes)
             }
-            Some(ProcessUpdate::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
-            None => end_frame(),
+            Some(ProcessUpdate::Exited(exit)) => encode_value(&ProcessEvent::Exited(exit)),
+            None => end_of_stream_frame(),
         },
         OpenEnvironmentHandle::Terminal { events, .. } => {
             match events.try_borrow()?.next().await? {
                 Some(TerminalUpdate::Output(bytes)) => encode_frame(&TerminalEvent::Output, &bytes),
-                Some(TerminalUpdate::Exited(exit)) => value_frame(&TerminalEvent::Exited(exit)),
-                None => end_frame(),
+                Some(TerminalUpdate::Exited(exit)) => encode_value(&TerminalEvent::Exited(exit)),
+                None => end_of_stream_frame(),
             }
         }
         OpenEnvironmentHandle::Stream(stream) => {
             let environment = desk.environment()?;
-            let files = file_calls::files_of(&*environment)?;
-            stream.try_borrow()?.next(files, cx).await?.map_or_else(end_frame, Ok)
+            let files = file_calls::require_files(&*environment)?;
+            stream.try_borrow()?.next(files, cx).await?.map_or_else(end_of_stream_frame, Ok)
         }
         // A writer has no items. It can only be closed.
-        OpenEnvironmentHandle::Writer(_) => end_frame(),
+        OpenEnvironmentHandle::Writer(_) => end_of_stream_frame(),
     }
 }
 
-fn end_frame() -> Result<Vec<u8>> {
-    value_frame(&STREAM_END)
+fn end_of_stream_frame() -> Result<Vec<u8>> {
+    encode_value(&STREAM_END)
 }

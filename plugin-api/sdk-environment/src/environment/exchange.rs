@@ -35,9 +35,10 @@ pub(super) async fn find<F: Files + ?Sized>(
     find: FileFind,
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, FoundPage>> {
-    let work =
-        move |line| engine::find(&RemoteFiles::new(line, limits), &find, &SearchCancel::default());
-    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
+    let work = move |line| {
+        engine::find_files(&RemoteFiles::new(line, limits), &find, &SearchCancel::default())
+    };
+    Ok(PageStream::from_pages(EnginePageExchange::start_engine(files, host, work).await?))
 }
 
 /// Searches page by page.
@@ -48,9 +49,9 @@ pub(super) async fn search<F: Files + ?Sized>(
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, SearchedPage>> {
     let work = move |line| {
-        engine::search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default())
+        engine::start_search(&RemoteFiles::new(line, limits), &search, &SearchCancel::default())
     };
-    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
+    Ok(PageStream::from_pages(EnginePageExchange::start_engine(files, host, work).await?))
 }
 
 /// Walks page by page.
@@ -60,8 +61,8 @@ pub(super) async fn walk<F: Files + ?Sized>(
     walk: FileWalk,
     limits: Option<TreeCallLimits>,
 ) -> Result<PageStream<F, WalkedPage>> {
-    let work = move |line| engine::walk(&RemoteFiles::new(line, limits), &walk);
-    Ok(PageStream::from_pages(EnginePageExchange::begin(files, host, work).await?))
+    let work = move |line| engine::walk_pages(&RemoteFiles::new(line, limits), &walk);
+    Ok(PageStream::from_pages(EnginePageExchange::start_engine(files, host, work).await?))
 }
 
 /// Joins a folder and a name. An empty folder is the default folder.
@@ -110,18 +111,18 @@ enum EngineQuestion {
 impl EngineChannel {
     /// Reads a range of a file.
     pub(super) fn read(&self, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        self.ask_call(|answer| EngineQuestion::Read(read, answer))
+        self.ask_and_wait(|answer| EngineQuestion::Read(read, answer))
     }
 
     /// Returns the facts of a file or folder.
     pub(super) fn stat(&self, path: FilePath) -> Result<FileFacts> {
-        self.ask_call(|answer| EngineQuestion::Stat(path, answer))
+        self.ask_and_wait(|answer| EngineQuestion::Stat(path, answer))
     }
 
     /// Lists a part of a folder.
     pub(super) fn list(&self, list: FolderList) -> Result<FolderEntries> {
         let path = list.path.clone();
-        let listed = self.ask_call(|answer| EngineQuestion::List(list, answer))?;
+        let listed = self.ask_and_wait(|answer| EngineQuestion::List(list, answer))?;
         let mut state = self.0.0.lock();
         state.listed += listed.entries.len();
         if state.listed > ENTRIES_MAX {
@@ -135,7 +136,10 @@ impl EngineChannel {
         Ok(listed)
     }
 
-    fn ask_call<T>(&self, ask: impl FnOnce(SyncSender<Result<T>>) -> EngineQuestion) -> Result<T> {
+    fn ask_and_wait<T>(
+        &self,
+        ask: impl FnOnce(SyncSender<Result<T>>) -> EngineQuestion,
+    ) -> Result<T> {
         let (answer, answered) = sync_channel(1);
         {
             let mut state = self.0.0.lock();
@@ -143,14 +147,14 @@ impl EngineChannel {
                 return Err(Error::cancelled());
             }
             state.asked.push_back(ask(answer));
-            state.wake();
+            state.wake_waiter();
         }
         answered.recv().unwrap_or_else(|_| Err(Error::cancelled()))
     }
 }
 
 impl EngineExchangeState {
-    fn wake(&mut self) {
+    fn wake_waiter(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             waiting.wake();
         }
@@ -160,7 +164,7 @@ impl EngineExchangeState {
     fn close(&mut self) {
         self.is_closed = true;
         self.asked.clear();
-        self.wake();
+        self.wake_waiter();
     }
 }
 
@@ -185,7 +189,7 @@ impl Drop for EngineQuestionInProgress<'_> {
 }
 
 impl EngineQuestionInProgress<'_> {
-    async fn answer<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
+    async fn answer_question<F: Files + ?Sized>(mut self, files: &F, host: &Reporter) {
         // The engine may have stopped waiting.
         match &self.ask {
             Some(EngineQuestion::Read(read, to)) => {
@@ -205,7 +209,7 @@ impl EngineQuestionInProgress<'_> {
 
 impl<P: Send + 'static> EnginePageExchange<P> {
     /// Starts the work on a thread and waits until the engine has opened its first folder.
-    async fn begin<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
+    async fn start_engine<F: Files + ?Sized, I: Iterator<Item = Result<P>>>(
         files: &F,
         host: &Reporter,
         work: impl FnOnce(EngineChannel) -> Result<I> + Send + 'static,
@@ -245,7 +249,7 @@ impl<P: Send + 'static> EnginePageExchange<P> {
             match poll_fn(|cx| self.poll_next(cx)).await {
                 EngineEvent::Ask(ask) => {
                     EngineQuestionInProgress { shared: &self.shared, ask: Some(ask) }
-                        .answer(files, host)
+                        .answer_question(files, host)
                         .await;
                 }
                 EngineEvent::Page(page) => return page,
@@ -291,7 +295,7 @@ impl<P> EnginePageSender<P> {
     /// Sends a page. Returns false if no call wants more.
     fn send_page(&self, page: Result<Option<P>>) -> bool {
         let is_told = self.to.as_ref().is_some_and(|to| to.send(page).is_ok());
-        self.line.0.0.lock().wake();
+        self.line.0.0.lock().wake_waiter();
         is_told
     }
 }
@@ -299,7 +303,7 @@ impl<P> EnginePageSender<P> {
 impl<P> Drop for EnginePageSender<P> {
     fn drop(&mut self) {
         self.to = None;
-        self.line.0.0.lock().wake();
+        self.line.0.0.lock().wake_waiter();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_plugin_sdk::__private::{bad_frame, value_frame};
+use jaato_plugin_sdk::__private::{encode_value, invalid_frame_error};
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
@@ -19,8 +19,8 @@ use super::by_path::{FinalLinkHandling, LimitedFiles};
 use super::exclusive_value::ExclusiveValue;
 use super::files::Files;
 use super::frames::{
-    empty_answer, encode_frame, parse_frame, read_with_bytes, unknown_handle_error,
-    unknown_operation,
+    empty_answer, encode_frame, parse_frame, parse_frame_with_bytes, unknown_handle_error,
+    unknown_operation_error,
 };
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::streams::NextFrame;
@@ -36,31 +36,31 @@ pub(super) async fn answer_file_operation<E: ExecutionEnvironment>(
     frame: &[u8],
 ) -> Result<Vec<u8>> {
     let environment = desk.environment()?;
-    let files = environment.files().ok_or_else(|| unknown_operation(operation))?;
-    let Some(limits) = limits_of(frame)? else {
-        return answer_freely(cx, desk, files, operation, frame).await;
+    let files = environment.files().ok_or_else(|| unknown_operation_error(operation))?;
+    let Some(limits) = parse_call_limits(frame)? else {
+        return answer_with_files(cx, desk, files, operation, frame).await;
     };
     match files.limited(&limits) {
-        Some(files) => answer_freely(cx, desk, &files, operation, frame).await,
+        Some(files) => answer_with_files(cx, desk, &files, operation, frame).await,
         None => {
             let by_path = LimitedFiles::new(files, cx, &limits);
             match answer_by_path(desk, &by_path, operation, frame).await? {
                 Some(answer) => Ok(answer),
-                None => answer_freely(cx, desk, files, operation, frame).await,
+                None => answer_with_files(cx, desk, files, operation, frame).await,
             }
         }
     }
 }
 
 /// Reads the limits of the call from its frame.
-fn limits_of(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
+fn parse_call_limits(frame: &[u8]) -> Result<Option<Arc<CallLimits>>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct CallLimitedFiles {
         limits: FileLimits,
     }
     let key = format!("\"{LIMITS_KEY}\"");
-    let json = Frame::parse(frame).map_err(bad_frame)?.json;
+    let json = Frame::parse(frame).map_err(invalid_frame_error)?.json;
     if memmem::find(json, key.as_bytes()).is_none() {
         return Ok(None);
     }
@@ -90,19 +90,19 @@ async fn answer_by_path<E: ExecutionEnvironment>(
         DELETE => return files.check_delete(&parse_frame(frame)?).await.map(|()| None),
         MOVE => {
             return files
-                .check_pair(FileOperationVerb::Move, &parse_frame(frame)?)
+                .check_file_pair(FileOperationVerb::Move, &parse_frame(frame)?)
                 .await
                 .map(|()| None);
         }
         COPY => {
             return files
-                .check_pair(FileOperationVerb::Copy, &parse_frame(frame)?)
+                .check_file_pair(FileOperationVerb::Copy, &parse_frame(frame)?)
                 .await
                 .map(|()| None);
         }
-        LIST => return value_frame(&files.list(parse_frame(frame)?).await?).map(Some),
+        LIST => return encode_value(&files.list(parse_frame(frame)?).await?).map(Some),
         WALK | FIND | SEARCH => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             let stream: Box<dyn NextFrame<E::Files>> = match operation {
                 WALK => Box::new(files.walk(parse_frame(frame)?).await?),
                 FIND => Box::new(files.find(parse_frame(frame)?).await?),
@@ -113,12 +113,12 @@ async fn answer_by_path<E: ExecutionEnvironment>(
         _ => return Ok(None),
     };
     let FilePath { path, .. } = parse_frame(frame)?;
-    files.check(verb, &path, does, at_link).await?;
+    files.check_path(verb, &path, does, at_link).await?;
     Ok(None)
 }
 
 /// Answers an operation with files that already respect the limits, if there are any.
-async fn answer_freely<E: ExecutionEnvironment>(
+async fn answer_with_files<E: ExecutionEnvironment>(
     cx: &Cx<E::State>,
     desk: &EnvironmentHandleTable<E>,
     files: &E::Files,
@@ -130,49 +130,49 @@ async fn answer_freely<E: ExecutionEnvironment>(
             let (facts, bytes) = files.read(cx, parse_frame(frame)?).await?;
             encode_frame(&facts, &bytes)
         }
-        READ_TEXT => value_frame(&files.read_text(cx, parse_frame(frame)?).await?),
+        READ_TEXT => encode_value(&files.read_text(cx, parse_frame(frame)?).await?),
         WRITE => {
-            let (write, bytes) = read_with_bytes(frame)?;
-            value_frame(&files.write(cx, write, bytes).await?)
+            let (write, bytes) = parse_frame_with_bytes(frame)?;
+            encode_value(&files.write(cx, write, bytes).await?)
         }
-        EDIT => value_frame(&files.edit(cx, parse_frame(frame)?).await?),
+        EDIT => encode_value(&files.edit(cx, parse_frame(frame)?).await?),
         DELETE => files.delete(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
-        LIST => value_frame(&files.list(cx, parse_frame(frame)?).await?),
-        RESOLVE => value_frame(&files.resolve(cx, parse_frame(frame)?).await?),
-        STAT => value_frame(&files.stat(cx, parse_frame(frame)?).await?),
+        LIST => encode_value(&files.list(cx, parse_frame(frame)?).await?),
+        RESOLVE => encode_value(&files.resolve(cx, parse_frame(frame)?).await?),
+        STAT => encode_value(&files.stat(cx, parse_frame(frame)?).await?),
         MAKE_FOLDER => {
             files.make_folder(cx, parse_frame(frame)?).await.and_then(|()| empty_answer())
         }
         MOVE => files.rename(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         COPY => files.copy(cx, parse_frame(frame)?).await.and_then(|()| empty_answer()),
         WALK => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             stream_handle_frame(desk, Box::new(files.walk(cx, parse_frame(frame)?).await?))
         }
         FIND => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             stream_handle_frame(desk, Box::new(files.find(cx, parse_frame(frame)?).await?))
         }
         SEARCH => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             stream_handle_frame(desk, Box::new(files.search(cx, parse_frame(frame)?).await?))
         }
         READ_STREAM => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             let (size, pieces) = files.open(cx, parse_frame(frame)?).await?;
-            let stream =
-                desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(Box::new(pieces))));
-            value_frame(&json!({ "size": size, STREAM_KEY: stream }))
+            let stream = desk
+                .add_handle(OpenEnvironmentHandle::Stream(ExclusiveValue::new(Box::new(pieces))));
+            encode_value(&json!({ "size": size, STREAM_KEY: stream }))
         }
         WRITE_STREAM => {
-            desk.has_room()?;
+            desk.check_has_room()?;
             let writer = files.create(cx, parse_frame(frame)?).await?;
-            let file = desk.add(OpenEnvironmentHandle::Writer(ExclusiveValue::new(writer)));
-            value_frame(&json!({ "file": file, STREAM_KEY: file }))
+            let file = desk.add_handle(OpenEnvironmentHandle::Writer(ExclusiveValue::new(writer)));
+            encode_value(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
-            let (FileUploadRef { file, .. }, bytes) = read_with_bytes(frame)?;
-            match desk.find(file).as_deref() {
+            let (FileUploadRef { file, .. }, bytes) = parse_frame_with_bytes(frame)?;
+            match desk.find_handle(file).as_deref() {
                 Some(OpenEnvironmentHandle::Writer(writer)) => {
                     writer.try_borrow()?.write(cx, bytes).await?
                 }
@@ -182,19 +182,19 @@ async fn answer_freely<E: ExecutionEnvironment>(
         }
         WRITE_FINISH => {
             let FileUploadRef { file, .. } = parse_frame(frame)?;
-            match desk.find(file).as_deref() {
+            match desk.find_handle(file).as_deref() {
                 Some(OpenEnvironmentHandle::Writer(writer)) => {
-                    value_frame(&writer.try_borrow()?.into_value().finish(files, cx).await?)
+                    encode_value(&writer.try_borrow()?.into_value().finish(files, cx).await?)
                 }
                 _ => Err(unknown_handle_error("file on its way", file)),
             }
         }
-        other => Err(unknown_operation(other)),
+        other => Err(unknown_operation_error(other)),
     }
 }
 
 /// Returns the files of an environment that had files before.
-pub(super) fn files_of<E: ExecutionEnvironment>(environment: &E) -> Result<&E::Files> {
+pub(super) fn require_files<E: ExecutionEnvironment>(environment: &E) -> Result<&E::Files> {
     let gone = || Error::new(ErrorKind::Unavailable, "the execution environment has no files");
     environment.files().ok_or_else(gone)
 }
@@ -203,6 +203,6 @@ fn stream_handle_frame<E: ExecutionEnvironment>(
     desk: &EnvironmentHandleTable<E>,
     stream: Box<dyn NextFrame<E::Files>>,
 ) -> Result<Vec<u8>> {
-    let stream = desk.add(OpenEnvironmentHandle::Stream(ExclusiveValue::new(stream)));
-    value_frame(&json!({ STREAM_KEY: stream }))
+    let stream = desk.add_handle(OpenEnvironmentHandle::Stream(ExclusiveValue::new(stream)));
+    encode_value(&json!({ STREAM_KEY: stream }))
 }

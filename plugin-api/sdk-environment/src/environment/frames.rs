@@ -1,6 +1,6 @@
 //! Frames of requests and answers.
 
-use jaato_plugin_sdk::__private::{bad_answer, bad_frame};
+use jaato_plugin_sdk::__private::{invalid_answer_error, invalid_frame_error};
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,22 +12,22 @@ pub(super) fn empty_answer() -> Result<Vec<u8>> {
 
 /// Reads a request.
 pub(super) fn parse_frame<T: DeserializeOwned>(frame: &[u8]) -> Result<T> {
-    Frame::read(frame).map_err(bad_frame)
+    Frame::read(frame).map_err(invalid_frame_error)
 }
 
 /// Reads a request and its bytes.
-pub(super) fn read_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, Vec<u8>)> {
-    let parsed = Frame::parse(frame).map_err(bad_frame)?;
-    Ok((parsed.json().map_err(bad_frame)?, parsed.bytes.to_vec()))
+pub(super) fn parse_frame_with_bytes<T: DeserializeOwned>(frame: &[u8]) -> Result<(T, Vec<u8>)> {
+    let parsed = Frame::parse(frame).map_err(invalid_frame_error)?;
+    Ok((parsed.json().map_err(invalid_frame_error)?, parsed.bytes.to_vec()))
 }
 
 /// Builds an answer with bytes.
 pub(super) fn encode_frame(value: &impl Serialize, bytes: &[u8]) -> Result<Vec<u8>> {
-    Frame::write_with_bytes(value, bytes).map_err(bad_answer)
+    Frame::write_with_bytes(value, bytes).map_err(invalid_answer_error)
 }
 
 /// Returns the error of an operation that the environment does not have.
-pub(super) fn unknown_operation(operation: &str) -> Error {
+pub(super) fn unknown_operation_error(operation: &str) -> Error {
     let text = format!("the environment does not know the operation `{operation}`");
     Error::new(ErrorKind::UnknownOperation, text)
 }

@@ -83,7 +83,7 @@ impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
     }
 
     /// Stores the facts that calls need later.
-    pub(super) fn keep_to(&self, facts: &EnvironmentFacts) {
+    pub(super) fn store_facts(&self, facts: &EnvironmentFacts) {
         self.shell_timeout_ms.store(facts.shell_timeout_ms, Relaxed);
     }
 
@@ -104,7 +104,7 @@ impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
     }
 
     /// Returns an error if [`OPEN_MAX`] items are open.
-    pub(super) fn has_room(&self) -> Result<()> {
+    pub(super) fn check_has_room(&self) -> Result<()> {
         if self.open.lock().len() < OPEN_MAX {
             return Ok(());
         }
@@ -113,19 +113,19 @@ impl<E: ExecutionEnvironment> EnvironmentHandleTable<E> {
     }
 
     /// Adds an open item and returns its number.
-    pub(super) fn add(&self, opened: OpenEnvironmentHandle<E>) -> u64 {
+    pub(super) fn add_handle(&self, opened: OpenEnvironmentHandle<E>) -> u64 {
         let number = self.unused_number();
         self.open.lock().insert(number, Arc::new(opened));
         number
     }
 
     /// Returns the open item with this number.
-    pub(super) fn find(&self, number: u64) -> Option<Arc<OpenEnvironmentHandle<E>>> {
+    pub(super) fn find_handle(&self, number: u64) -> Option<Arc<OpenEnvironmentHandle<E>>> {
         self.open.lock().get(&number).cloned()
     }
 
     /// Removes an open item. It ends when no call uses it.
-    pub(super) fn close(&self, number: u64) {
+    pub(super) fn close_handle(&self, number: u64) {
         let closed = self.open.lock().remove(&number);
         drop(closed);
     }

@@ -45,26 +45,26 @@ impl RemoteFiles {
         Self { line, limits }
     }
 
-    fn folder(&self, path: String) -> RemoteFolder {
+    fn remote_folder(&self, path: String) -> RemoteFolder {
         RemoteFolder { line: self.line.clone(), path }
     }
 
     /// Returns the folders above a path whose ignore rules apply. They start at the root of the
     /// repository, or without a repository at the default folder if the path is relative.
-    fn ignoring_folders_above(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
+    fn folders_with_ignore_rules(&self, path: &str) -> Vec<(RemoteFolder, OsString)> {
         let asked = if path.is_empty() { "." } else { path };
         let Ok(facts) = self.line.stat(file_path(asked)) else { return Vec::new() };
         let absolute = facts.path.trim_end_matches("/.").trim_end_matches('/');
         let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
         let goes_up = names.clone().any(|name| name == "..");
         let mut kept = if path.starts_with('/') || goes_up { 0 } else { names.count() };
-        let mut is_sought = self.folder(path.to_owned()).has_repository() == Ok(false);
+        let mut is_sought = self.remote_folder(path.to_owned()).has_repository() == Ok(false);
         let mut above = Vec::new();
         for (at, _) in absolute.rmatch_indices('/') {
             if !is_sought && above.len() >= kept {
                 break;
             }
-            let folder = self.folder(absolute[..at.max(1)].to_owned());
+            let folder = self.remote_folder(absolute[..at.max(1)].to_owned());
             let name = absolute[at + 1..].split('/').next().unwrap_or_default();
             let has_repository = is_sought.then(|| folder.has_repository());
             above.push((folder, OsString::from(name)));
@@ -84,28 +84,28 @@ impl RemoteFiles {
 impl engine::SearchableFiles for RemoteFiles {
     type Folder = RemoteFolder;
 
-    fn look(&self, path: &str, _verb: FileOperationVerb) -> Result<SearchedFileFacts> {
+    fn look_up(&self, path: &str, _verb: FileOperationVerb) -> Result<SearchedFileFacts> {
         // The path is the top of the limits.
         let protected = self.limits.as_ref().is_some_and(TreeCallLimits::is_top_protected);
         Ok(SearchedFileFacts { protected, ..look_up_remote(&self.line, path)? })
     }
 
-    fn top(&self, path: &str) -> Result<SearchStartFolder<RemoteFolder>> {
-        let folder = self.folder(path.to_owned());
+    fn open_start_folder(&self, path: &str) -> Result<SearchStartFolder<RemoteFolder>> {
+        let folder = self.remote_folder(path.to_owned());
         let limits = self.limits.clone();
         Ok(SearchStartFolder {
-            above: self.ignoring_folders_above(path),
+            above: self.folders_with_ignore_rules(path),
             folder,
             shown: path.into(),
             limits,
         })
     }
 
-    fn open(&self, path: &str) -> Result<(RemoteFile, u64)> {
+    fn open_file(&self, path: &str) -> Result<(RemoteFile, u64)> {
         RemoteFile::open(&self.line, path.to_owned(), READ_BYTES_MAX)
     }
 
-    fn shown(&self, path: &str) -> PathBuf {
+    fn display_path(&self, path: &str) -> PathBuf {
         path.into()
     }
 }
@@ -118,7 +118,7 @@ fn look_up_remote(line: &EngineChannel, path: &str) -> Result<SearchedFileFacts>
 }
 
 impl RemoteFolder {
-    fn path_of(&self, name: &OsStr) -> String {
+    fn child_path(&self, name: &OsStr) -> String {
         join_path(&self.path, &name.to_string_lossy())
     }
 
@@ -134,7 +134,7 @@ impl RemoteFolder {
 impl SearchableFolder for RemoteFolder {
     type File = RemoteFile;
 
-    fn names(&self, _sorted: NameOrder) -> io::Result<FolderNames> {
+    fn read_names(&self, _sorted: NameOrder) -> io::Result<FolderNames> {
         let (mut names, mut skip) = (FolderNames::default(), 0);
         loop {
             let list = FolderList { path: self.path.clone(), skip, ..FolderList::default() };
@@ -143,7 +143,7 @@ impl SearchableFolder for RemoteFolder {
             let is_end = listed.entries.is_empty() || skip >= listed.count;
             for entry in listed.entries {
                 // This always fits, because one operation lists fewer entries than the maximum.
-                names.add(entry.name.as_bytes(), entry.kind);
+                names.add_name(entry.name.as_bytes(), entry.kind);
             }
             if is_end {
                 names.sort();
@@ -152,23 +152,23 @@ impl SearchableFolder for RemoteFolder {
         }
     }
 
-    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>> {
-        Ok(Some(Self { line: self.line.clone(), path: self.path_of(name) }))
+    fn open_subfolder(&self, name: &OsStr) -> io::Result<Option<Self>> {
+        Ok(Some(Self { line: self.line.clone(), path: self.child_path(name) }))
     }
 
-    fn open(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(RemoteFile, u64)>> {
-        match RemoteFile::open(&self.line, self.path_of(name), bytes_max) {
+    fn open_child(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<(RemoteFile, u64)>> {
+        match RemoteFile::open(&self.line, self.child_path(name), bytes_max) {
             Ok(opened) => Ok(Some(opened)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(to_io_error(error)),
         }
     }
 
-    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
-        look_up_remote(&self.line, &self.path_of(name)).map_err(to_io_error)
+    fn entry_facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
+        look_up_remote(&self.line, &self.child_path(name)).map_err(to_io_error)
     }
 
-    fn is_same(&self, other: &Self) -> bool {
+    fn is_same_folder(&self, other: &Self) -> bool {
         self.path == other.path
     }
 }

@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::__private::encode_value;
 use jaato_plugin_sdk::Reporter;
 use jaato_types::files::FileFacts;
 use jaato_types::{Frame, Result};
@@ -171,7 +171,7 @@ impl<F: Files + ?Sized, P: Serialize + Send + 'static> NextFrame<F> for PageStre
     fn next<'a>(&'a mut self, files: &'a F, host: &'a Reporter) -> StreamStep<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let page = self.0.next(files, host).await?;
-            page.map(|page| value_frame(&page)).transpose()
+            page.map(|page| encode_value(&page)).transpose()
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaato_plugin_sdk::__private::value_frame;
+use jaato_plugin_sdk::__private::encode_value;
 use jaato_plugin_sdk::Cx;
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::terminal::{
@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::exclusive_value::ExclusiveValue;
 use super::frames::{
-    empty_answer, parse_frame, read_with_bytes, unknown_handle_error, unknown_operation,
+    empty_answer, parse_frame, parse_frame_with_bytes, unknown_handle_error,
+    unknown_operation_error,
 };
 use super::handle_table::{EnvironmentHandleTable, OpenEnvironmentHandle};
 use super::terminals::{Terminal, Terminals};
@@ -30,9 +31,9 @@ pub(super) async fn answer_terminal_operation<E: ExecutionEnvironment>(
     if operation == SPAWN {
         return spawn_terminal(cx, desk, parse_frame(frame)?).await;
     }
-    let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
+    let (request, bytes): (serde_json::Value, Vec<u8>) = parse_frame_with_bytes(frame)?;
     let TerminalRef { terminal: number, .. } = parse_request(&request)?;
-    let open = desk.find(number).ok_or_else(|| unknown_handle_error("terminal", number))?;
+    let open = desk.find_handle(number).ok_or_else(|| unknown_handle_error("terminal", number))?;
     let OpenEnvironmentHandle::Terminal { terminal, .. } = &*open else {
         return Err(unknown_handle_error("terminal", number));
     };
@@ -45,7 +46,7 @@ pub(super) async fn answer_terminal_operation<E: ExecutionEnvironment>(
             };
             let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
             let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
-            return value_frame(&TerminalWriteAnswer { bytes, ..TerminalWriteAnswer::default() });
+            return encode_value(&TerminalWriteAnswer { bytes, ..TerminalWriteAnswer::default() });
         }
         RESIZE => {
             let size: TerminalResize = parse_request(&request)?;
@@ -59,9 +60,9 @@ pub(super) async fn answer_terminal_operation<E: ExecutionEnvironment>(
             let TerminalSignal { signal, .. } = parse_request(&request)?;
             terminal.signal(signal).await?;
         }
-        STATE => return value_frame(&terminal.state().await?),
+        STATE => return encode_value(&terminal.state().await?),
         END => terminal.end().await?,
-        other => return Err(unknown_operation(other)),
+        other => return Err(unknown_operation_error(other)),
     }
     empty_answer()
 }
@@ -72,8 +73,8 @@ async fn spawn_terminal<E: ExecutionEnvironment>(
     mut spawn: TerminalSpawn,
 ) -> Result<Vec<u8>> {
     let environment = desk.environment()?;
-    let terminals = environment.terminals().ok_or_else(|| unknown_operation(SPAWN))?;
-    desk.has_room()?;
+    let terminals = environment.terminals().ok_or_else(|| unknown_operation_error(SPAWN))?;
+    desk.check_has_room()?;
     (spawn.rows, spawn.columns) = match (spawn.rows, spawn.columns) {
         (0, 0) => SIZE,
         (0, columns) => (SIZE.0, columns),
@@ -82,9 +83,11 @@ async fn spawn_terminal<E: ExecutionEnvironment>(
     };
     let (terminal, events) = terminals.spawn(cx, spawn).await?;
     let pid = terminal.pid();
-    let number =
-        desk.add(OpenEnvironmentHandle::Terminal { terminal, events: ExclusiveValue::new(events) });
-    value_frame(&json!({ "terminal": number, "pid": pid, STREAM_KEY: number }))
+    let number = desk.add_handle(OpenEnvironmentHandle::Terminal {
+        terminal,
+        events: ExclusiveValue::new(events),
+    });
+    encode_value(&json!({ "terminal": number, "pid": pid, STREAM_KEY: number }))
 }
 
 fn parse_request<T: serde::de::DeserializeOwned>(request: &serde_json::Value) -> Result<T> {

@@ -19,7 +19,7 @@ impl<T> WatchedValue<T> {
     }
 
     /// Changes the value and wakes the tasks that watch it.
-    pub(super) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    pub(super) fn change_value<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let (changed, waiting) = {
             let mut locked = self.lock();
             let (value, waiting) = &mut *locked;
@@ -60,9 +60,9 @@ mod tests {
 
     use super::*;
 
-    struct Count(AtomicUsize);
+    struct WakeCounter(AtomicUsize);
 
-    impl Wake for Count {
+    impl Wake for WakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Relaxed);
         }
@@ -70,16 +70,16 @@ mod tests {
 
     #[test]
     fn waiter_is_woken_once_per_change_and_sees_the_value() {
-        let (watched, woken) = (WatchedValue::new(0), Arc::new(Count(AtomicUsize::new(0))));
+        let (watched, woken) = (WatchedValue::new(0), Arc::new(WakeCounter(AtomicUsize::new(0))));
         let waker = Waker::from(Arc::clone(&woken));
         let mut cx = Context::from_waker(&waker);
         let mut wait = pin!(watched.wait_until(|value| (*value == 2).then_some("two")));
         assert!(wait.as_mut().poll(&mut cx).is_pending());
         assert!(wait.as_mut().poll(&mut cx).is_pending());
-        watched.change(|value| *value = 1);
+        watched.change_value(|value| *value = 1);
         assert_eq!(woken.0.load(Relaxed), 1);
         assert!(wait.as_mut().poll(&mut cx).is_pending());
-        watched.change(|value| *value = 2);
+        watched.change_value(|value| *value = 2);
         assert_eq!(woken.0.load(Relaxed), 2);
         assert_eq!(wait.as_mut().poll(&mut cx), Poll::Ready("two"));
     }

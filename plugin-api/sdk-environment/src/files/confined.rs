@@ -38,14 +38,14 @@ impl ConfinedFiles {
             settings.temporary.as_ref().map(SelfRemovingFolder::create_folder).transpose()?;
         let mut roots = settings.roots.clone();
         let is_machine = roots.iter().all(|root| root.host == root.shown);
-        roots.extend(temporary.as_ref().map(SelfRemovingFolder::root));
+        roots.extend(temporary.as_ref().map(SelfRemovingFolder::as_allowed_folder));
         let default = &settings.default_folder;
         let machine = is_machine
             .then(|| OpenRoots::open(&[AllowedFolder::local("/")], default))
             .transpose()?;
         let roots = OpenRoots::open(&roots, default)?;
         let default = RequestedPath::new(&default.to_string_lossy(), default)?;
-        roots.open_folder_place(&default, FileOperationVerb::Open)?;
+        roots.resolve_folder(&default, FileOperationVerb::Open)?;
         Ok(Self {
             roots: Arc::new(roots),
             machine: machine.map(Arc::new),
@@ -57,7 +57,7 @@ impl ConfinedFiles {
 
     /// Returns the same files with the limits of a call.
     #[must_use]
-    pub fn limited(&self, limits: &Arc<CallLimits>) -> Self {
+    pub fn with_limits(&self, limits: &Arc<CallLimits>) -> Self {
         Self { limits: Some(Arc::clone(limits)), ..self.clone() }
     }
 
@@ -80,7 +80,7 @@ impl ConfinedFiles {
 
     /// Returns the temporary folder's path on this machine, and its path in the environment.
     pub fn temporary_folder(&self) -> Option<(&Path, &Path)> {
-        self.temporary.as_ref().map(|it| (it.host(), it.display_path()))
+        self.temporary.as_ref().map(|it| (it.host_path(), it.display_path()))
     }
 
     /// Returns the allowed folders as the environment shows them, with the temporary folder last.
@@ -91,10 +91,10 @@ impl ConfinedFiles {
     /// Returns the path of a folder on this machine and its path in the environment, to run a
     /// program there. Another process may replace the folder afterwards, and programs are not
     /// confined.
-    pub fn folder(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
+    pub fn folder_paths(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
         let asked = self.parse_folder_path(path)?;
-        let place = self.roots.open_folder_place(&asked, FileOperationVerb::Open)?;
-        Ok((self.roots.host_path(&place), self.roots.true_path(&place)))
+        let place = self.roots.resolve_folder(&asked, FileOperationVerb::Open)?;
+        Ok((self.roots.host_path(&place), self.roots.resolved_path(&place)))
     }
 
     /// Resolves paths name by name, like the operations. If the environment shows this machine's
@@ -108,7 +108,7 @@ impl ConfinedFiles {
 
     /// Removes the temporary folder, and returns an error if that fails. Dropping removes it too.
     pub fn close(&self) -> Result<()> {
-        self.temporary.as_ref().map_or(Ok(()), |it| it.remove())
+        self.temporary.as_ref().map_or(Ok(()), |it| it.remove_folder())
     }
 
     /// Waits for other writes to the same name.

@@ -10,8 +10,8 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, symli
 use rustix::io::Errno;
 
 use super::confined::ConfinedFiles;
-use super::draft::{DraftFile, ExistingNamePolicy, errno_of, rename_new, unique_name};
-use super::folder::{ListedFolder, open_in};
+use super::draft::{DraftFile, ExistingNamePolicy, errno_of, rename_if_free, unique_name};
+use super::folder::{ListedFolder, open_folder_in};
 use super::limits::{COPY_ENTRIES_MAX, RACES_MAX};
 use super::path_target::PathTarget;
 use super::removal::delete_folder;
@@ -28,21 +28,24 @@ impl ConfinedFiles {
         let from = self.requested_path(&request.from)?;
         let to = self.requested_path(&request.to)?;
         let mut source =
-            self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?;
-        let place = self.roots.find_name(
+            self.roots.resolve_existing(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?;
+        let place = self.roots.resolve_new_name(
             &to,
             FinalLinkPolicy::Stay,
             MissingFolderPolicy::Fail,
             FileOperationVerb::Copy,
         )?;
         for _ in 0..RACES_MAX {
-            let facts = source.facts().map_err(|errno| {
+            let facts = source.metadata().map_err(|errno| {
                 errors::operation_error(FileOperationVerb::Copy, &source.shown, errno)
             })?;
             match facts.kind {
                 FileKind::Link => {
-                    source =
-                        self.roots.find(&from, FinalLinkPolicy::Follow, FileOperationVerb::Copy)?
+                    source = self.roots.resolve_existing(
+                        &from,
+                        FinalLinkPolicy::Follow,
+                        FileOperationVerb::Copy,
+                    )?
                 }
                 _ if from.wants_folder && facts.kind != FileKind::Folder => {
                     return Err(errors::operation_error(
@@ -52,13 +55,18 @@ impl ConfinedFiles {
                     ));
                 }
                 _ => {
-                    self.check_below(
+                    self.check_entries_below(
                         &source,
                         PathOperation::Read,
                         Some(&place),
                         FileOperationVerb::Copy,
                     )?;
-                    return copy_to(&source, &place, facts.kind, existing_name_policy(request));
+                    return copy_to_target(
+                        &source,
+                        &place,
+                        facts.kind,
+                        existing_name_policy(request),
+                    );
                 }
             }
         }
@@ -71,27 +79,29 @@ pub(crate) fn existing_name_policy(request: &FilePair) -> ExistingNamePolicy {
 }
 
 /// Copies a file or folder, but not a link, to another name.
-pub(crate) fn copy_to(
+pub(crate) fn copy_to_target(
     source: &PathTarget,
     place: &PathTarget,
     kind: FileKind,
     taken: ExistingNamePolicy,
 ) -> Result<()> {
-    let name = place.name(FileOperationVerb::Copy)?;
+    let name = place.entry_name(FileOperationVerb::Copy)?;
     if kind == FileKind::Folder {
         return copy_folder(source, place, name);
     }
     let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &source.shown, errno);
     let failed_there =
         |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
-    if taken == ExistingNamePolicy::Refused && place.facts().is_ok() {
+    if taken == ExistingNamePolicy::Refused && place.metadata().is_ok() {
         return Err(failed_there(Errno::EXIST));
     }
     let mut draft = DraftFile::create_draft(&place.dir).map_err(failed_there)?;
-    let from = source.name(FileOperationVerb::Copy)?;
+    let from = source.entry_name(FileOperationVerb::Copy)?;
     copy_content(&*source.dir, from, &mut draft).map_err(|error| match error {
         CopyFailure::Errno(errno) => failed(errno),
-        CopyFailure::NoFile(kind) => errors::no_file(FileOperationVerb::Copy, &source.shown, kind),
+        CopyFailure::NoFile(kind) => {
+            errors::not_a_file_error(FileOperationVerb::Copy, &source.shown, kind)
+        }
     })?;
     draft.rename_into_place(name, taken).map_err(failed_there)
 }
@@ -132,13 +142,13 @@ fn open_source(folder: impl AsFd, name: &OsStr) -> Result<(File, FileMetadata), 
 /// Copies a folder under a unique name, and renames it when it is complete.
 fn copy_folder(source: &PathTarget, place: &PathTarget, name: &OsStr) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
-    if place.facts().is_ok() {
+    if place.metadata().is_ok() {
         return Err(failed(Errno::EXIST));
     }
     let draft = unique_name().map_err(failed)?;
     mkdirat(&*place.dir, &draft, Mode::from_raw_mode(0o700)).map_err(failed)?;
     let copied = copy_into_draft(source, place, &draft)
-        .and_then(|()| rename_new(&*place.dir, &draft, &*place.dir, name).map_err(failed));
+        .and_then(|()| rename_if_free(&*place.dir, &draft, &*place.dir, name).map_err(failed));
     if copied.is_err() {
         // Report the first error, not one of the cleanup.
         let _ = delete_folder(&*place.dir, &draft, &place.shown, FileOperationVerb::Copy);
@@ -158,7 +168,7 @@ fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Re
     let failed_there =
         |errno| errors::operation_error(FileOperationVerb::Copy, &place.shown, errno);
     let name = source.name.clone().unwrap_or_else(|| ".".into());
-    let top = open_in(&*place.dir, draft).map_err(failed_there)?;
+    let top = open_folder_in(&*place.dir, draft).map_err(failed_there)?;
     let copy = FileMetadata::from(&fstat(&top).map_err(failed_there)?).identity;
     let mut levels = vec![CopyFolderLevel::open(&*source.dir, &name, top).map_err(failed)?];
     let mut count = 0;
@@ -173,7 +183,7 @@ fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Re
         count += 1;
         if count > COPY_ENTRIES_MAX {
             let what = format!("it contains more than {COPY_ENTRIES_MAX} files and folders");
-            return Err(errors::too_large(FileOperationVerb::Copy, &source.shown, &what));
+            return Err(errors::too_large_error(FileOperationVerb::Copy, &source.shown, &what));
         }
         if let Some(below) = level.copy_entry(&name, kind, source)? {
             if FileMetadata::from(&fstat(&below.from.handle).map_err(failed)?).identity == copy {
@@ -184,7 +194,7 @@ fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Re
         }
         if levels.len() > DEPTH_MAX {
             let what = format!("it is more than {DEPTH_MAX} folders deep");
-            return Err(errors::too_large(FileOperationVerb::Copy, &source.shown, &what));
+            return Err(errors::too_large_error(FileOperationVerb::Copy, &source.shown, &what));
         }
     }
     Ok(())
@@ -192,9 +202,9 @@ fn copy_into_draft(source: &PathTarget, place: &PathTarget, draft: &OsStr) -> Re
 
 impl CopyFolderLevel {
     fn open(above: impl AsFd, name: &OsStr, to: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
-        let from = open_in(above, name)?;
+        let from = open_folder_in(above, name)?;
         let mode = FileMetadata::from(&fstat(&from)?).mode;
-        Ok(Self { from: ListedFolder::read(from, NameOrder::Yes)?, to, mode })
+        Ok(Self { from: ListedFolder::read_listed(from, NameOrder::Yes)?, to, mode })
     }
 
     /// Copies an entry. If the entry is a folder, creates it and returns the level to copy next.
@@ -210,7 +220,7 @@ impl CopyFolderLevel {
         match kind {
             FileKind::Folder => {
                 mkdirat(&self.to, name, Mode::from_raw_mode(0o700)).map_err(failed)?;
-                let to = open_in(&self.to, name).map_err(failed)?;
+                let to = open_folder_in(&self.to, name).map_err(failed)?;
                 Ok(Some(Self::open(from, name, to).map_err(failed)?))
             }
             FileKind::Link => {
@@ -230,7 +240,7 @@ impl CopyFolderLevel {
                 copied.map_err(|error| match error {
                     CopyFailure::Errno(errno) => failed(errno),
                     CopyFailure::NoFile(kind) => {
-                        errors::no_file(FileOperationVerb::Copy, &shown, kind)
+                        errors::not_a_file_error(FileOperationVerb::Copy, &shown, kind)
                     }
                 })
             }

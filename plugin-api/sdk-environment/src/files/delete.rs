@@ -17,25 +17,29 @@ impl ConfinedFiles {
     /// remains.
     pub fn delete(&self, request: &FileDelete) -> Result<()> {
         let asked = self.requested_path(&request.path)?;
-        let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Delete)?;
+        let place = self.roots.resolve_existing(
+            &asked,
+            FinalLinkPolicy::Stay,
+            FileOperationVerb::Delete,
+        )?;
         self.roots.check_writable(FileOperationVerb::Delete, &place)?;
         self.roots.check_holds_no_root(FileOperationVerb::Delete, &place)?;
         let failed =
             |errno| errors::operation_error(FileOperationVerb::Delete, &place.shown, errno);
-        let name = place.name(FileOperationVerb::Delete)?;
-        let facts = place.facts().map_err(failed)?;
+        let name = place.entry_name(FileOperationVerb::Delete)?;
+        let facts = place.metadata().map_err(failed)?;
         if facts.kind != FileKind::Folder {
             if asked.wants_folder {
                 return Err(failed(Errno::NOTDIR));
             }
-            if name.to_str().is_some_and(is_draft_name) && is_held(&place) {
+            if name.to_str().is_some_and(is_draft_name) && is_being_written(&place) {
                 let reason = "another process is writing it";
                 let error = errors::refused_error(FileOperationVerb::Delete, &place.shown, reason);
                 return Err(Error { kind: ErrorKind::Conflict, ..error });
             }
             return unlinkat(&*place.dir, name, AtFlags::empty()).map_err(failed);
         }
-        self.check_below(&place, PathOperation::Write, None, FileOperationVerb::Delete)?;
+        self.check_entries_below(&place, PathOperation::Write, None, FileOperationVerb::Delete)?;
         if request.recursive {
             return delete_folder(&*place.dir, name, &place.shown, FileOperationVerb::Delete);
         }
@@ -46,7 +50,7 @@ impl ConfinedFiles {
 }
 
 /// Returns true if the process that writes the draft is still alive.
-fn is_held(place: &PathTarget) -> bool {
-    let Ok(file) = place.open(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
+fn is_being_written(place: &PathTarget) -> bool {
+    let Ok(file) = place.open_target(OFlags::RDONLY | OFlags::NONBLOCK) else { return false };
     flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)
 }

@@ -68,7 +68,7 @@ impl DraftFile {
     }
 
     /// Sets the requested permission bits of a new file, if there are any.
-    pub(crate) fn permit(&self, permissions: Option<u32>) -> rustix::io::Result<()> {
+    pub(crate) fn set_permissions(&self, permissions: Option<u32>) -> rustix::io::Result<()> {
         let Some(permissions) = permissions else { return Ok(()) };
         fchmod(&self.file, Mode::from_raw_mode((permissions & KEPT_MODE) as _))
     }
@@ -84,10 +84,10 @@ impl DraftFile {
         name: &OsStr,
         taken: ExistingNamePolicy,
     ) -> rustix::io::Result<()> {
-        self.place_in(self.dir.clone().as_fd(), name, taken)
+        self.rename_draft_into(self.dir.clone().as_fd(), name, taken)
     }
 
-    fn place_in(
+    fn rename_draft_into(
         &mut self,
         dir: impl AsFd,
         name: &OsStr,
@@ -95,7 +95,7 @@ impl DraftFile {
     ) -> rustix::io::Result<()> {
         match taken {
             ExistingNamePolicy::Replaced => renameat(&*self.dir, &self.name, dir, name)?,
-            ExistingNamePolicy::Refused => rename_new(&*self.dir, &self.name, dir, name)?,
+            ExistingNamePolicy::Refused => rename_if_free(&*self.dir, &self.name, dir, name)?,
         }
         self.is_placed = true;
         Ok(())
@@ -112,7 +112,7 @@ impl Drop for DraftFile {
 }
 
 /// Renames a file or folder, but only if the new name is free.
-pub(crate) fn rename_new(
+pub(crate) fn rename_if_free(
     old_dir: impl AsFd,
     old: &OsStr,
     new_dir: impl AsFd,

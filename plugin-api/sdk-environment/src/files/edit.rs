@@ -14,9 +14,12 @@ impl ConfinedFiles {
     pub fn edit(&self, request: &FileEdit) -> Result<FileEditAnswer> {
         let asked = self.parse_file_path(&request.path, FileOperationVerb::Edit)?;
         let shown = asked.display_path();
-        let place = self.target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?.place;
-        let _one_at_a_time = self.write_lock(place.name(FileOperationVerb::Edit)?);
-        let target = self.target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?;
+        let place = self
+            .resolve_write_target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?
+            .place;
+        let _one_at_a_time = self.write_lock(place.entry_name(FileOperationVerb::Edit)?);
+        let target =
+            self.resolve_write_target(&asked, MissingFolderPolicy::Fail, FileOperationVerb::Edit)?;
         let Some(old) = &target.old else {
             return Err(errors::operation_error(
                 FileOperationVerb::Edit,
@@ -27,15 +30,15 @@ impl ConfinedFiles {
         if old.size > EDIT_BYTES_MAX {
             let size = old.size;
             let what = format!("it has {size} bytes, but the limit is {EDIT_BYTES_MAX}");
-            return Err(errors::too_large(FileOperationVerb::Edit, &shown, &what));
+            return Err(errors::too_large_error(FileOperationVerb::Edit, &shown, &what));
         }
-        target.check_expected(request.expected.as_deref())?;
-        let content = target.content(FileOperationVerb::Edit)?;
+        target.check_version(request.expected.as_deref())?;
+        let content = target.read_old_content(FileOperationVerb::Edit)?;
         let (edited, replaced) = apply_edits(&shown, &content, &request.edits)?;
         let facts = if edited == content {
             old.file_facts(&shown)
         } else {
-            target.replace(&edited, None, FileOperationVerb::Edit)?
+            target.replace_content(&edited, None, FileOperationVerb::Edit)?
         };
         Ok(FileEditAnswer { replaced, facts, ..FileEditAnswer::default() })
     }

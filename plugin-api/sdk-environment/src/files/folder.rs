@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::path_target::FolderHandle;
 use crate::engine::{FolderNames, NameOrder, SearchableFolder, SearchedFileFacts};
-use crate::platform::{FileMetadata, kind_of, read_folder};
+use crate::platform::{FileMetadata, read_folder, to_file_kind};
 
 /// Flags that open a folder to read its names, without following a link.
 const TO_LIST: OFlags = OFlags::RDONLY
@@ -30,7 +30,7 @@ const TO_SEARCH: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW);
 
 /// Opens a subfolder without following a link.
-pub(crate) fn open_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn open_folder_in(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(folder, name, TO_LIST, Mode::empty())
 }
 
@@ -41,9 +41,9 @@ fn read_names(folder: impl AsFd, sorted: NameOrder) -> rustix::io::Result<Folder
             // Some file systems do not report types with names.
             FileType::Unknown => entry_metadata(folder, OsStr::from_bytes(name))
                 .map_or(FileKind::Other, |facts| facts.kind),
-            known => kind_of(known),
+            known => to_file_kind(known),
         };
-        if names.add(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }
+        if names.add_name(name, kind) { Ok(()) } else { Err(Errno::OVERFLOW) }
     })?;
     if sorted == NameOrder::Yes {
         names.sort();
@@ -65,7 +65,7 @@ pub(crate) struct ListedFolder {
 
 impl ListedFolder {
     /// Reads all names of a folder that was opened to list it.
-    pub(crate) fn read(handle: OwnedFd, sorted: NameOrder) -> rustix::io::Result<Self> {
+    pub(crate) fn read_listed(handle: OwnedFd, sorted: NameOrder) -> rustix::io::Result<Self> {
         let names = read_names(&handle, sorted)?;
         Ok(Self { handle, names })
     }
@@ -74,19 +74,19 @@ impl ListedFolder {
 impl SearchableFolder for FolderHandle {
     type File = File;
 
-    fn names(&self, sorted: NameOrder) -> io::Result<FolderNames> {
+    fn read_names(&self, sorted: NameOrder) -> io::Result<FolderNames> {
         Ok(read_names(self, sorted)?)
     }
 
-    fn enter(&self, name: &OsStr) -> io::Result<Option<Self>> {
-        match open_in(self, name) {
+    fn open_subfolder(&self, name: &OsStr) -> io::Result<Option<Self>> {
+        match open_folder_in(self, name) {
             Ok(folder) => Ok(Some(Arc::new(folder))),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn open(&self, name: &OsStr, _bytes_max: u64) -> io::Result<Option<(File, u64)>> {
+    fn open_child(&self, name: &OsStr, _bytes_max: u64) -> io::Result<Option<(File, u64)>> {
         let file = match openat(self, name, TO_SEARCH, Mode::empty()) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
@@ -96,11 +96,11 @@ impl SearchableFolder for FolderHandle {
         Ok((facts.kind == FileKind::File).then(|| (file.into(), facts.size)))
     }
 
-    fn facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
+    fn entry_facts(&self, name: &OsStr) -> io::Result<SearchedFileFacts> {
         Ok(entry_metadata(self, name)?.into())
     }
 
-    fn is_same(&self, other: &Self) -> bool {
+    fn is_same_folder(&self, other: &Self) -> bool {
         Arc::ptr_eq(self, other)
     }
 }

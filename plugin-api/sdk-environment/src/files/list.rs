@@ -11,7 +11,7 @@ use rustix::fs::{Mode, mkdirat};
 use rustix::io::Errno;
 
 use super::confined::ConfinedFiles;
-use super::folder::{ListedFolder, entry_metadata, open_in};
+use super::folder::{ListedFolder, entry_metadata, open_folder_in};
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
 use crate::engine::{NameOrder, TreeCallLimits};
 use crate::errors::{self, FileOperationVerb};
@@ -26,16 +26,16 @@ impl ConfinedFiles {
         let (folder, limits) = match &asked.limits {
             None => (self.roots.open_folder(&asked, FileOperationVerb::List)?, None),
             Some(limits) => {
-                let place = self.roots.open_folder_place(&asked, FileOperationVerb::List)?;
-                let folder = open_in(&*place.dir, OsStr::new(".")).map_err(failed)?;
-                (folder, Some(TreeCallLimits::new(limits, self.roots.names_of(&place))))
+                let place = self.roots.resolve_folder(&asked, FileOperationVerb::List)?;
+                let folder = open_folder_in(&*place.dir, OsStr::new(".")).map_err(failed)?;
+                (folder, Some(TreeCallLimits::new(limits, self.roots.resolved_pair(&place))))
             }
         };
         let ListedFolder { handle, mut names } =
-            ListedFolder::read(folder, NameOrder::Yes).map_err(failed)?;
+            ListedFolder::read_listed(folder, NameOrder::Yes).map_err(failed)?;
         let denied = limits
             .map_or(0, |limits| names.retain(|name| !limits.skips_entry(name.as_encoded_bytes())));
-        names.skip(request.skip);
+        names.skip_names(request.skip);
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < LIST_ENTRIES_MAX && bytes < LIST_BYTES_MAX {
             let Some((name, kind)) = names.next() else { break };
@@ -55,17 +55,25 @@ impl ConfinedFiles {
     pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
         let asked = self.requested_path(&request.path)?;
         if request.itself {
-            let place = self.roots.find(&asked, FinalLinkPolicy::Stay, FileOperationVerb::Find)?;
+            let place = self.roots.resolve_existing(
+                &asked,
+                FinalLinkPolicy::Stay,
+                FileOperationVerb::Find,
+            )?;
             let failed =
                 |errno| errors::operation_error(FileOperationVerb::Find, &place.shown, errno);
-            return Ok(place.facts().map_err(failed)?.file_facts(&asked.display_path()));
+            return Ok(place.metadata().map_err(failed)?.file_facts(&asked.display_path()));
         }
         let facts = self.roots.metadata_of(&asked, FileOperationVerb::Find)?;
         if !asked.has_parent_part() {
             return Ok(facts.file_facts(&asked.display_path()));
         }
-        let place = self.roots.find(&asked, FinalLinkPolicy::Follow, FileOperationVerb::Find)?;
-        Ok(facts.file_facts(&self.roots.true_path(&place)))
+        let place = self.roots.resolve_existing(
+            &asked,
+            FinalLinkPolicy::Follow,
+            FileOperationVerb::Find,
+        )?;
+        Ok(facts.file_facts(&self.roots.resolved_path(&place)))
     }
 
     /// Returns the facts of a file or folder if the system has them in memory, without waiting for
@@ -80,10 +88,10 @@ impl ConfinedFiles {
         let asked = self.requested_path(&request.path)?;
         let missing =
             if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
-        let place = self.roots.find_target(&asked, missing, FileOperationVerb::Make)?;
+        let place = self.roots.resolve_for_write(&asked, missing, FileOperationVerb::Make)?;
         let Some(name) = &place.name else { return Ok(()) };
         match mkdirat(&*place.dir, name, Mode::from_raw_mode(0o777)) {
-            Err(Errno::EXIST) => match place.facts() {
+            Err(Errno::EXIST) => match place.metadata() {
                 Ok(facts) if facts.kind == FileKind::Folder => Ok(()),
                 _ => Err(errors::operation_error(
                     FileOperationVerb::Make,

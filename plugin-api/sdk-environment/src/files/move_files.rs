@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, readlinkat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 
 use super::confined::ConfinedFiles;
-use super::copy::{copy_to, existing_name_policy};
-use super::draft::{ExistingNamePolicy, rename_new, unique_name};
+use super::copy::{copy_to_target, existing_name_policy};
+use super::draft::{ExistingNamePolicy, rename_if_free, unique_name};
 use super::path_target::PathTarget;
 use super::removal::delete_folder;
 use super::steps::{FinalLinkPolicy, MissingFolderPolicy};
@@ -19,20 +19,28 @@ impl ConfinedFiles {
     pub fn move_to(&self, request: &FilePair) -> Result<()> {
         let from = self.requested_path(&request.from)?;
         let to = self.requested_path(&request.to)?;
-        let source = self.roots.find(&from, FinalLinkPolicy::Stay, FileOperationVerb::Move)?;
+        let source =
+            self.roots.resolve_existing(&from, FinalLinkPolicy::Stay, FileOperationVerb::Move)?;
         self.roots.check_writable(FileOperationVerb::Move, &source)?;
         self.roots.check_holds_no_root(FileOperationVerb::Move, &source)?;
-        let place = self.roots.find_name(
+        let place = self.roots.resolve_new_name(
             &to,
             FinalLinkPolicy::Stay,
             MissingFolderPolicy::Fail,
             FileOperationVerb::Move,
         )?;
-        self.check_below(&source, PathOperation::Write, Some(&place), FileOperationVerb::Move)?;
+        self.check_entries_below(
+            &source,
+            PathOperation::Write,
+            Some(&place),
+            FileOperationVerb::Move,
+        )?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Move, &source.shown, errno);
-        let (old, new) =
-            (source.name(FileOperationVerb::Move)?, place.name(FileOperationVerb::Move)?);
-        let kind = source.facts().map_err(failed)?.kind;
+        let (old, new) = (
+            source.entry_name(FileOperationVerb::Move)?,
+            place.entry_name(FileOperationVerb::Move)?,
+        );
+        let kind = source.metadata().map_err(failed)?.kind;
         if (from.wants_folder || to.wants_folder) && kind != FileKind::Folder {
             return Err(failed(Errno::NOTDIR));
         }
@@ -44,7 +52,7 @@ impl ConfinedFiles {
         };
         let moved = match taken {
             ExistingNamePolicy::Replaced => renameat(&*source.dir, old, &*place.dir, new),
-            ExistingNamePolicy::Refused => rename_new(&*source.dir, old, &*place.dir, new),
+            ExistingNamePolicy::Refused => rename_if_free(&*source.dir, old, &*place.dir, new),
         };
         match moved {
             Ok(()) => Ok(()),
@@ -69,11 +77,11 @@ fn move_by_copying(
     taken: ExistingNamePolicy,
 ) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Move, &source.shown, errno);
-    let name = source.name(FileOperationVerb::Move)?;
+    let name = source.entry_name(FileOperationVerb::Move)?;
     if kind == FileKind::Link {
         copy_link(source, place, taken)?;
     } else {
-        copy_to(source, place, kind, taken)?;
+        copy_to_target(source, place, kind, taken)?;
     }
     if kind == FileKind::Folder {
         return delete_folder(&*source.dir, name, &source.shown, FileOperationVerb::Move);
@@ -83,13 +91,14 @@ fn move_by_copying(
 
 fn copy_link(source: &PathTarget, place: &PathTarget, taken: ExistingNamePolicy) -> Result<()> {
     let failed = |errno| errors::operation_error(FileOperationVerb::Move, &place.shown, errno);
-    let target = readlinkat(&*source.dir, source.name(FileOperationVerb::Move)?, Vec::new())
+    let target = readlinkat(&*source.dir, source.entry_name(FileOperationVerb::Move)?, Vec::new())
         .map_err(failed)?;
-    let (draft, name) = (unique_name().map_err(failed)?, place.name(FileOperationVerb::Move)?);
+    let (draft, name) =
+        (unique_name().map_err(failed)?, place.entry_name(FileOperationVerb::Move)?);
     symlinkat(target, &*place.dir, &draft).map_err(failed)?;
     let placed = match taken {
         ExistingNamePolicy::Replaced => renameat(&*place.dir, &draft, &*place.dir, name),
-        ExistingNamePolicy::Refused => rename_new(&*place.dir, &draft, &*place.dir, name),
+        ExistingNamePolicy::Refused => rename_if_free(&*place.dir, &draft, &*place.dir, name),
     };
     placed.map_err(|errno| {
         // Report the first error, not one of the cleanup.

@@ -37,7 +37,7 @@ pub(crate) struct AncestorFolder {
 }
 
 impl PathTarget {
-    pub(crate) fn path_from(&self, top: &Path) -> PathBuf {
+    pub(crate) fn path_below_top(&self, top: &Path) -> PathBuf {
         let mut path = top.to_owned();
         path.extend(self.above.iter().map(|it| &it.name));
         path.extend(&self.name);
@@ -46,13 +46,13 @@ impl PathTarget {
 
     /// Returns the name, or an error if the path does not name an entry to create, remove or
     /// replace.
-    pub(crate) fn name(&self, verb: FileOperationVerb) -> Result<&OsString> {
+    pub(crate) fn entry_name(&self, verb: FileOperationVerb) -> Result<&OsString> {
         let reason = "the path ends at a folder without naming it";
         self.name.as_ref().ok_or_else(|| errors::refused_error(verb, &self.shown, reason))
     }
 
     /// Returns the metadata without following a link.
-    pub(crate) fn facts(&self) -> rustix::io::Result<FileMetadata> {
+    pub(crate) fn metadata(&self) -> rustix::io::Result<FileMetadata> {
         match &self.name {
             Some(name) => statat(&*self.dir, name, AtFlags::SYMLINK_NOFOLLOW),
             None => fstat(&*self.dir),
@@ -61,7 +61,7 @@ impl PathTarget {
     }
 
     /// Opens the target without following a link.
-    pub(crate) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn open_target(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let name = self.name.as_deref().unwrap_or(".".as_ref());
         openat(&*self.dir, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
     }

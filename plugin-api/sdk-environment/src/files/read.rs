@@ -10,7 +10,7 @@ use rustix::io::{Errno, pread};
 
 use super::confined::ConfinedFiles;
 use crate::errors::{self, FileOperationVerb};
-use crate::platform::{FileMetadata, read_at_once};
+use crate::platform::{FileMetadata, read_without_waiting};
 
 /// The maximum number of bytes that are read in place if nothing has to wait.
 pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
@@ -29,14 +29,14 @@ impl ConfinedFiles {
     /// call it. Returns `None` if it does not, or if that is unknown. Use [`Self::read`] then.
     pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
         let asked = self.requested_path(&request.path).ok()?;
-        let (file, facts) = self.roots.open_at_once(&asked)?;
+        let (file, facts) = self.roots.open_file_without_waiting(&asked)?;
         let ahead = facts.size.checked_sub(request.offset)?;
         let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(ahead);
         if wanted > CACHED_BYTES_MAX {
             return None;
         }
         let mut bytes = vec![0; usize::try_from(wanted).ok()?];
-        let count = read_at_once(&file, &mut bytes, request.offset)?;
+        let count = read_without_waiting(&file, &mut bytes, request.offset)?;
         // A file without a fixed size, or one that became shorter.
         if count == 0 || count < bytes.len() {
             return None;

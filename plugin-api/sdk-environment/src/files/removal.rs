@@ -9,7 +9,7 @@ use jaato_types::files::FileKind;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 
-use super::folder::{ListedFolder, open_in};
+use super::folder::{ListedFolder, open_folder_in};
 use crate::engine::{DEPTH_MAX, NameOrder};
 use crate::errors::{self, FileOperationVerb};
 
@@ -29,7 +29,8 @@ pub(crate) fn delete_folder(
 ) -> Result<()> {
     let failed = |errno| errors::operation_error(verb, shown, errno);
     let open = |above: rustix::fd::BorrowedFd<'_>, name: &OsStr| {
-        let folder = open_in(above, name).and_then(|it| ListedFolder::read(it, NameOrder::No));
+        let folder =
+            open_folder_in(above, name).and_then(|it| ListedFolder::read_listed(it, NameOrder::No));
         folder.map(|folder| FolderRemovalLevel { folder, name: name.to_owned() })
     };
     let mut levels = vec![open(above.as_fd(), name).map_err(failed)?];
@@ -52,7 +53,7 @@ pub(crate) fn delete_folder(
             Ok(below) if depth < DEPTH_MAX => levels.push(below),
             Ok(_) => {
                 let what = format!("it is more than {DEPTH_MAX} folders deep");
-                return Err(errors::too_large(verb, shown, &what));
+                return Err(errors::too_large_error(verb, shown, &what));
             }
             Err(Errno::NOENT) => {}
             // Another process replaced it after its name was read.

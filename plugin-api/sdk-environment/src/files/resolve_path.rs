@@ -31,19 +31,22 @@ impl OpenRoots {
         verb: FileOperationVerb,
     ) -> Result<(OwnedFd, FileMetadata)> {
         let flags = if asked.wants_folder { TO_READ | OFlags::DIRECTORY } else { TO_READ };
-        let file = self.open_asked(asked, flags, verb)?;
+        let file = self.open_requested(asked, flags, verb)?;
         let stat = fstat(&file)
             .map_err(|errno| errors::operation_error(verb, &asked.display_path(), errno))?;
         let facts = FileMetadata::from(&stat);
         if facts.kind != FileKind::File {
-            return Err(errors::no_file(verb, &asked.display_path(), facts.kind));
+            return Err(errors::not_a_file_error(verb, &asked.display_path(), facts.kind));
         }
         Ok((file, facts))
     }
 
     /// Opens a file if that does not need to wait.
-    pub(crate) fn open_at_once(&self, asked: &RequestedPath) -> Option<(OwnedFd, FileMetadata)> {
-        let file = self.reach_at_once(asked, TO_READ)?;
+    pub(crate) fn open_file_without_waiting(
+        &self,
+        asked: &RequestedPath,
+    ) -> Option<(OwnedFd, FileMetadata)> {
+        let file = self.open_without_waiting(asked, TO_READ)?;
         let facts = FileMetadata::from(&fstat(&file).ok()?);
         (facts.kind == FileKind::File).then_some((file, facts))
     }
@@ -51,15 +54,16 @@ impl OpenRoots {
     /// Returns the metadata of a file or folder if that does not need to wait.
     pub(crate) fn cached_metadata(&self, asked: &RequestedPath) -> Option<FileMetadata> {
         let file =
-            self.reach_at_once(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
+            self.open_without_waiting(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
         Some(FileMetadata::from(&fstat(&file).ok()?))
     }
 
-    fn reach_at_once(&self, asked: &RequestedPath, flags: OFlags) -> Option<OwnedFd> {
+    fn open_without_waiting(&self, asked: &RequestedPath, flags: OFlags) -> Option<OwnedFd> {
         let (root, used) = self.innermost_root(asked).filter(|_| !asked.wants_folder)?;
         let rest = remaining_path(asked, used);
-        let file = open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::MustNot)?.ok()?;
-        is_same(asked, &file)?.then_some(file)
+        let file =
+            open_beneath(&*self.root_at(root).handle, &rest, flags, DiskWait::MustNot)?.ok()?;
+        is_expected_file(asked, &file)?.then_some(file)
     }
 
     /// Returns the metadata of a file or folder, following links.
@@ -71,12 +75,12 @@ impl OpenRoots {
         let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
         let flags = PASS_THROUGH - OFlags::NOFOLLOW;
         let flags = if asked.wants_folder { flags } else { flags - OFlags::DIRECTORY };
-        if let Some(opened) = self.open_fast(asked, flags, verb) {
+        if let Some(opened) = self.open_in_one_call(asked, flags, verb) {
             return Ok(FileMetadata::from(&fstat(&opened?).map_err(failed)?));
         }
         for _ in 0..RACES_MAX {
-            let place = self.find(asked, FinalLinkPolicy::Follow, verb)?;
-            let facts = place.facts().map_err(failed)?;
+            let place = self.resolve_existing(asked, FinalLinkPolicy::Follow, verb)?;
+            let facts = place.metadata().map_err(failed)?;
             if facts.kind == FileKind::Link {
                 continue;
             }
@@ -89,7 +93,7 @@ impl OpenRoots {
     }
 
     /// Resolves a path step by step.
-    pub(crate) fn find(
+    pub(crate) fn resolve_existing(
         &self,
         asked: &RequestedPath,
         last: FinalLinkPolicy,
@@ -116,17 +120,17 @@ impl OpenRoots {
         verb: FileOperationVerb,
     ) -> Result<()> {
         let Some(limits) = &asked.limits else { return Ok(()) };
-        limits.check(verb, &place.shown, &self.names_of(place), does)?;
+        limits.check_path(verb, &place.shown, &self.resolved_pair(place), does)?;
         let expected = limits.expected_path(&asked.display_path());
         if expected.is_some_and(|expected| !self.is_expected(place, expected)) {
-            return Err(errors::changed_since_check(verb, &place.shown));
+            return Err(errors::changed_path_error(verb, &place.shown));
         }
         Ok(())
     }
 
     fn is_expected(&self, place: &PathTarget, expected: &ResolvedPath) -> bool {
-        let names = self.names_of(place);
-        let is_there = |path: &str| names.names().any(|name| name == Path::new(path));
+        let names = self.resolved_pair(place);
+        let is_there = |path: &str| names.both_paths().any(|name| name == Path::new(path));
         if is_there(&expected.path) {
             return expected
                 .identity
@@ -139,16 +143,17 @@ impl OpenRoots {
     /// Returns the identity of the entry at a path, on the way to a place.
     fn identity_at(&self, place: &PathTarget, path: &str) -> Option<FileIdentity> {
         let path = Path::new(path);
-        let is_at = |place: &PathTarget| self.names_of(place).names().any(|name| name == path);
+        let is_at =
+            |place: &PathTarget| self.resolved_pair(place).both_paths().any(|name| name == path);
         if is_at(place) {
-            return place.facts().ok().map(|facts| facts.identity());
+            return place.metadata().ok().map(|facts| facts.identity());
         }
-        let root = self.get(place.root);
+        let root = self.root_at(place.root);
         (0..=place.above.len()).find_map(|count| {
             let above = place.above[..count].to_vec();
             let dir = above.last().map_or(&root.handle, |it| &it.folder).clone();
             let folder = PathTarget { name: None, dir, above, ..place.clone() };
-            is_at(&folder).then(|| folder.facts().ok().map(|facts| facts.identity()))?
+            is_at(&folder).then(|| folder.metadata().ok().map(|facts| facts.identity()))?
         })
     }
 
@@ -161,20 +166,20 @@ impl OpenRoots {
                 FileOperationVerb::Find,
                 MissingFolderPolicy::Stop,
             );
-            steps.reach_what_is_there(last).ok()
+            steps.resolve_existing_part(last).ok()
         };
         let (entry, rest) = go(FinalLinkPolicy::Stay)?;
         let is_link = rest.is_empty() && is_link(&entry);
-        let entry_path = append_names(&self.true_path(&entry), &rest);
+        let entry_path = append_names(&self.resolved_path(&entry), &rest);
         let (place, rest) = if is_link { go(FinalLinkPolicy::Follow)? } else { (entry, rest) };
-        let facts = place.facts().ok().filter(|_| rest.is_empty());
-        let path = append_names(&self.true_path(&place), &rest);
+        let facts = place.metadata().ok().filter(|_| rest.is_empty());
+        let path = append_names(&self.resolved_path(&place), &rest);
         let (found, identity) = match &facts {
             Some(facts) => (path.clone(), Some(facts.identity())),
             None => {
                 let identity =
                     fstat(&*place.dir).ok().map(|stat| FileMetadata::from(&stat).identity());
-                (self.true_path(&PathTarget { name: None, ..place }), identity)
+                (self.resolved_path(&PathTarget { name: None, ..place }), identity)
             }
         };
         let told = |path: PathBuf| path.to_string_lossy().into_owned();
@@ -190,7 +195,7 @@ impl OpenRoots {
     }
 
     /// Applies the checks of [`Self::check_limits`] before any folders are created on the way.
-    fn check_way(
+    fn check_missing_folders(
         &self,
         asked: &RequestedPath,
         missing: MissingFolderPolicy,
@@ -201,29 +206,29 @@ impl OpenRoots {
             return Ok(());
         };
         let steps = PathResolution::new(self, asked, verb, MissingFolderPolicy::Stop);
-        let (place, rest) = steps.reach_what_is_there(FinalLinkPolicy::Follow)?;
-        let shown = append_names(&self.true_path(&place), &rest);
+        let (place, rest) = steps.resolve_existing_part(FinalLinkPolicy::Follow)?;
+        let shown = append_names(&self.resolved_path(&place), &rest);
         let whole = ResolvedPathPair::new(shown, append_names(&self.host_path(&place), &rest));
-        limits.check(verb, &place.shown, &whole, PathOperation::Write)?;
+        limits.check_path(verb, &place.shown, &whole, PathOperation::Write)?;
         let Some(expected) = limits.expected_path(&asked.display_path()) else { return Ok(()) };
-        match whole.names().any(|name| name == Path::new(&expected.path)) {
+        match whole.both_paths().any(|name| name == Path::new(&expected.path)) {
             true => Ok(()),
-            false => Err(errors::changed_since_check(verb, &place.shown)),
+            false => Err(errors::changed_path_error(verb, &place.shown)),
         }
     }
 
     /// Resolves a name to create or replace. Even with [`FinalLinkPolicy::Follow`], the first
     /// look-up may return a link. A caller that opens the place without following links notices
-    /// this, and then calls [`Self::find_target`].
-    pub(crate) fn find_name(
+    /// this, and then calls [`Self::resolve_for_write`].
+    pub(crate) fn resolve_new_name(
         &self,
         asked: &RequestedPath,
         last: FinalLinkPolicy,
         missing: MissingFolderPolicy,
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
-        self.check_way(asked, missing, verb)?;
-        let place = match self.find_fast(asked, verb) {
+        self.check_missing_folders(asked, missing, verb)?;
+        let place = match self.resolve_in_one_call(asked, verb) {
             Some(place) => place?,
             None => PathResolution::new(self, asked, verb, missing).resolve_target(last)?,
         };
@@ -233,13 +238,13 @@ impl OpenRoots {
     }
 
     /// Resolves a path for writing, following links.
-    pub(crate) fn find_target(
+    pub(crate) fn resolve_for_write(
         &self,
         asked: &RequestedPath,
         missing: MissingFolderPolicy,
         verb: FileOperationVerb,
     ) -> Result<PathTarget> {
-        self.check_way(asked, missing, verb)?;
+        self.check_missing_folders(asked, missing, verb)?;
         let place = PathResolution::new(self, asked, verb, missing)
             .resolve_target(FinalLinkPolicy::Follow)?;
         self.check_limits(asked, &place, PathOperation::Write, verb)?;
@@ -249,7 +254,7 @@ impl OpenRoots {
 
     /// Resolves a path in one system call. The last name may still be a link. Returns `None` if
     /// steps are needed.
-    fn find_fast(
+    fn resolve_in_one_call(
         &self,
         asked: &RequestedPath,
         verb: FileOperationVerb,
@@ -259,7 +264,7 @@ impl OpenRoots {
         }
         let (root, used) = self.innermost_root(asked)?;
         let (name, folders) = asked.parts[used..].split_last()?;
-        let handle = &self.get(root).handle;
+        let handle = &self.root_at(root).handle;
         let place = |dir| PathTarget {
             root,
             dir,
@@ -281,7 +286,7 @@ impl OpenRoots {
 
     /// Resolves a folder step by step, following links. In the returned place, `dir` is the folder
     /// itself, opened only to pass through it.
-    pub(crate) fn open_folder_place(
+    pub(crate) fn resolve_folder(
         &self,
         asked: &RequestedPath,
         verb: FileOperationVerb,
@@ -302,22 +307,22 @@ impl OpenRoots {
         asked: &RequestedPath,
         verb: FileOperationVerb,
     ) -> Result<OwnedFd> {
-        self.open_asked(asked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK, verb)
+        self.open_requested(asked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK, verb)
     }
 
-    fn open_asked(
+    fn open_requested(
         &self,
         asked: &RequestedPath,
         flags: OFlags,
         verb: FileOperationVerb,
     ) -> Result<OwnedFd> {
         let failed = |errno| errors::operation_error(verb, &asked.display_path(), errno);
-        if let Some(opened) = self.open_fast(asked, flags, verb) {
+        if let Some(opened) = self.open_in_one_call(asked, flags, verb) {
             return opened;
         }
         for _ in 0..RACES_MAX {
-            let place = self.find(asked, FinalLinkPolicy::Follow, verb)?;
-            match place.open(flags) {
+            let place = self.resolve_existing(asked, FinalLinkPolicy::Follow, verb)?;
+            match place.open_target(flags) {
                 Err(Errno::LOOP | Errno::NOTDIR) if is_link(&place) => {}
                 other => return other.map_err(failed),
             }
@@ -326,7 +331,7 @@ impl OpenRoots {
     }
 
     /// Opens a path with one system call. Returns `None` if steps are needed.
-    fn open_fast(
+    fn open_in_one_call(
         &self,
         asked: &RequestedPath,
         flags: OFlags,
@@ -334,22 +339,22 @@ impl OpenRoots {
     ) -> Option<Result<OwnedFd>> {
         let (root, used) = self.innermost_root(asked)?;
         let rest = remaining_path(asked, used);
-        let file = match open_beneath(&*self.get(root).handle, &rest, flags, DiskWait::May)? {
+        let file = match open_beneath(&*self.root_at(root).handle, &rest, flags, DiskWait::May)? {
             Ok(file) => file,
             Err(errno) => {
                 return Some(Err(errors::operation_error(verb, &asked.display_path(), errno)));
             }
         };
-        Some(match is_same(asked, &file)? {
+        Some(match is_expected_file(asked, &file)? {
             true => Ok(file),
-            false => Err(errors::changed_since_check(verb, &asked.display_path())),
+            false => Err(errors::changed_path_error(verb, &asked.display_path())),
         })
     }
 }
 
 /// Returns true if a file is the one that the path led to when the call was checked, and `None` if
 /// that must be checked by path.
-fn is_same(asked: &RequestedPath, file: impl AsFd) -> Option<bool> {
+fn is_expected_file(asked: &RequestedPath, file: impl AsFd) -> Option<bool> {
     let expected =
         asked.limits.as_ref().and_then(|limits| limits.expected_path(&asked.display_path()));
     let Some(expected) = expected else { return Some(true) };
@@ -371,7 +376,7 @@ fn append_names(path: &Path, ahead: &[OsString]) -> PathBuf {
 }
 
 fn is_link(place: &PathTarget) -> bool {
-    place.facts().is_ok_and(|facts| facts.kind == FileKind::Link)
+    place.metadata().is_ok_and(|facts| facts.kind == FileKind::Link)
 }
 
 fn remaining_path(asked: &RequestedPath, used: usize) -> PathBuf {

@@ -67,7 +67,7 @@ impl OpenRoots {
         self.roots.iter().map(|root| root.shown.as_path())
     }
 
-    pub(crate) fn get(&self, root: usize) -> &OpenRoot {
+    pub(crate) fn root_at(&self, root: usize) -> &OpenRoot {
         &self.roots[root]
     }
 
@@ -123,7 +123,7 @@ impl OpenRoots {
     ) -> Result<()> {
         let is_root = place.name.is_none() && place.above.is_empty();
         let mut parts = Vec::new();
-        push_parts(&mut parts, self.true_path(place).as_os_str());
+        push_parts(&mut parts, self.resolved_path(place).as_os_str());
         let below =
             self.roots.iter().find(|root| root.names.iter().any(|name| name.starts_with(&parts)));
         if is_root || below.is_some_and(|root| root.shown == place.shown) {
@@ -138,18 +138,18 @@ impl OpenRoots {
     }
 
     /// Returns the path of a place without links, as the environment shows it.
-    pub(crate) fn true_path(&self, place: &PathTarget) -> PathBuf {
-        place.path_from(&self.roots[place.root].shown)
+    pub(crate) fn resolved_path(&self, place: &PathTarget) -> PathBuf {
+        place.path_below_top(&self.roots[place.root].shown)
     }
 
     /// Returns the path of a place on this machine.
     pub(crate) fn host_path(&self, place: &PathTarget) -> PathBuf {
-        place.path_from(&self.roots[place.root].host)
+        place.path_below_top(&self.roots[place.root].host)
     }
 
     /// Returns both names of a place, without links.
-    pub(crate) fn names_of(&self, place: &PathTarget) -> ResolvedPathPair {
-        ResolvedPathPair::new(self.true_path(place), self.host_path(place))
+    pub(crate) fn resolved_pair(&self, place: &PathTarget) -> ResolvedPathPair {
+        ResolvedPathPair::new(self.resolved_path(place), self.host_path(place))
     }
 
     /// Returns the error of a path outside the allowed folders.
@@ -197,7 +197,7 @@ impl OpenRoot {
     }
 
     /// Returns the shown path, split into parts.
-    pub(crate) fn parts(&self) -> &[OsString] {
+    pub(crate) fn path_parts(&self) -> &[OsString] {
         &self.names[0]
     }
 
@@ -207,7 +207,7 @@ impl OpenRoot {
     }
 
     /// Returns the path on this machine.
-    pub(crate) fn host(&self) -> &Path {
+    pub(crate) fn host_path(&self) -> &Path {
         &self.host
     }
 

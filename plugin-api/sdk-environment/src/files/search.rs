@@ -11,7 +11,7 @@ use jaato_types::files::{FileFind, FileSearch, FileWalk, FoundPage, SearchedPage
 use rustix::fs::{CWD, Mode, openat};
 
 use super::confined::ConfinedFiles;
-use super::folder::open_in;
+use super::folder::open_folder_in;
 use super::path_target::{FolderHandle, PathTarget};
 use super::steps::FinalLinkPolicy;
 use crate::engine::{
@@ -36,7 +36,7 @@ impl<P> ConfinedSearchPages<P> {
     }
 
     /// Returns a handle that cancels the search.
-    pub fn cancel(&self) -> SearchCancel {
+    pub fn cancel_handle(&self) -> SearchCancel {
         self.cancel.clone()
     }
 }
@@ -61,30 +61,32 @@ impl ConfinedFiles {
     /// Starts to walk a tree. Skips hidden and ignored files unless the request includes them.
     /// Always skips `.git`.
     pub fn walk(&self, request: &FileWalk) -> Result<ConfinedSearchPages<WalkedPage>> {
-        ConfinedSearchPages::new(|_| Ok(Box::new(engine::walk(self, request)?)))
+        ConfinedSearchPages::new(|_| Ok(Box::new(engine::walk_pages(self, request)?)))
     }
 
     /// Starts to find files by a pattern. Files with the same modification time are sorted by path.
     pub fn find(&self, request: &FileFind) -> Result<ConfinedSearchPages<FoundPage>> {
-        ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::find(self, request, cancel)?)))
+        ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::find_files(self, request, cancel)?)))
     }
 
     /// Starts to search texts. If the path names a file, it is searched regardless of its name and
     /// size. In folders, only regular files are searched, and links are not followed.
     pub fn search(&self, request: &FileSearch) -> Result<ConfinedSearchPages<SearchedPage>> {
-        ConfinedSearchPages::new(|cancel| Ok(Box::new(engine::search(self, request, cancel)?)))
+        ConfinedSearchPages::new(|cancel| {
+            Ok(Box::new(engine::start_search(self, request, cancel)?))
+        })
     }
 
     /// Returns the folders above a place whose ignore rules apply. They start at the root of the
     /// repository, which may be above the allowed folders, or without a repository at the allowed
     /// folder.
-    fn ignoring_folders_above(&self, place: &PathTarget) -> Vec<(FolderHandle, OsString)> {
-        let root = self.roots.get(place.root);
+    fn folders_with_ignore_rules(&self, place: &PathTarget) -> Vec<(FolderHandle, OsString)> {
+        let root = self.roots.root_at(place.root);
         let handles = std::iter::once(&root.handle).chain(place.above.iter().map(|it| &it.folder));
-        let is_repository = |folder: &FolderHandle| folder.facts(".git".as_ref()).is_ok();
+        let is_repository = |folder: &FolderHandle| folder.entry_facts(".git".as_ref()).is_ok();
         let mut above = match handles.clone().any(is_repository) {
             true => Vec::new(),
-            false => above_root(root.host()),
+            false => folders_above_root(root.host_path()),
         };
         let names = place.above.iter().map(|it| it.name.clone());
         above.extend(handles.cloned().zip(names));
@@ -94,7 +96,7 @@ impl ConfinedFiles {
 
 /// Returns the folders above an allowed folder, from the root of its repository on. Only ignore
 /// rules are read there.
-fn above_root(root: &Path) -> Vec<(FolderHandle, OsString)> {
+fn folders_above_root(root: &Path) -> Vec<(FolderHandle, OsString)> {
     let is_repository = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
     let Some(top) = root.ancestors().skip(1).find(is_repository) else { return Vec::new() };
     let mut above = Vec::new();
@@ -113,42 +115,44 @@ fn above_root(root: &Path) -> Vec<(FolderHandle, OsString)> {
 impl SearchableFiles for ConfinedFiles {
     type Folder = FolderHandle;
 
-    fn look(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts> {
+    fn look_up(&self, path: &str, verb: FileOperationVerb) -> Result<SearchedFileFacts> {
         let asked = self.requested_path(path)?;
         let found = SearchedFileFacts::from(self.roots.metadata_of(&asked, verb)?);
         let Some(limits) = asked.limits.as_ref().filter(|it| it.has_patterns(PathOperation::Write))
         else {
             return Ok(found);
         };
-        let place = self.roots.find(&asked, FinalLinkPolicy::Follow, verb)?;
-        let protected =
-            limits.exclusion_reason(&self.roots.names_of(&place), PathOperation::Write).is_some();
+        let place = self.roots.resolve_existing(&asked, FinalLinkPolicy::Follow, verb)?;
+        let protected = limits
+            .exclusion_reason(&self.roots.resolved_pair(&place), PathOperation::Write)
+            .is_some();
         Ok(SearchedFileFacts { protected, ..found })
     }
 
-    fn top(&self, path: &str) -> Result<SearchStartFolder<FolderHandle>> {
+    fn open_start_folder(&self, path: &str) -> Result<SearchStartFolder<FolderHandle>> {
         let asked = self.parse_folder_path(path)?;
         let shown = asked.display_path();
-        let place = self.roots.open_folder_place(&asked, FileOperationVerb::Search)?;
-        let folder = open_in(&*place.dir, OsStr::new("."))
+        let place = self.roots.resolve_folder(&asked, FileOperationVerb::Search)?;
+        let folder = open_folder_in(&*place.dir, OsStr::new("."))
             .map_err(|errno| errors::operation_error(FileOperationVerb::Search, &shown, errno))?;
         let limits = asked.limits.as_ref();
-        let limits = limits.map(|limits| TreeCallLimits::new(limits, self.roots.names_of(&place)));
+        let limits =
+            limits.map(|limits| TreeCallLimits::new(limits, self.roots.resolved_pair(&place)));
         Ok(SearchStartFolder {
-            above: self.ignoring_folders_above(&place),
+            above: self.folders_with_ignore_rules(&place),
             folder: Arc::new(folder),
             shown,
             limits,
         })
     }
 
-    fn open(&self, path: &str) -> Result<(File, u64)> {
+    fn open_file(&self, path: &str) -> Result<(File, u64)> {
         let (file, facts) =
             self.roots.open_file(&self.requested_path(path)?, FileOperationVerb::Search)?;
         Ok((file.into(), facts.size))
     }
 
-    fn shown(&self, path: &str) -> PathBuf {
+    fn display_path(&self, path: &str) -> PathBuf {
         self.requested_path(path).map_or_else(|_| path.into(), |asked| asked.display_path())
     }
 }
@@ -172,13 +176,14 @@ mod tests {
         let confined = ConfinedFiles::open(&settings).unwrap();
         let request = FileSearch { pattern: "moon".into(), ..FileSearch::default() };
         let cancel = SearchCancel::default();
-        let mut search = engine::search(&confined, &request, &cancel).unwrap();
+        let mut search = engine::start_search(&confined, &request, &cancel).unwrap();
         search.next().unwrap().unwrap();
-        cancel.set();
+        cancel.cancel_search();
         assert!(search.next().is_none());
         let mut threads = std::mem::take(&mut search.threads);
         // Threads that wait for room end too.
-        let mut other = engine::search(&confined, &request, &SearchCancel::default()).unwrap();
+        let mut other =
+            engine::start_search(&confined, &request, &SearchCancel::default()).unwrap();
         threads.append(&mut other.threads);
         drop(other);
         threads.into_iter().for_each(|thread| thread.join().unwrap());

@@ -82,17 +82,17 @@ impl<'a> PathResolution<'a> {
             at: PathPosition::Outside(Vec::new()),
             limits: asked.limits.clone(),
         };
-        steps.enter();
+        steps.enter_matching_root();
         steps
     }
 
     /// Resolves the path to the folder that contains the last name.
     pub(crate) fn resolve_target(self, last: FinalLinkPolicy) -> Result<PathTarget> {
-        self.reach_what_is_there(last).map(|(place, _)| place)
+        self.resolve_existing_part(last).map(|(place, _)| place)
     }
 
     /// Resolves as much of the path as exists. Also returns the names that remain.
-    pub(crate) fn reach_what_is_there(
+    pub(crate) fn resolve_existing_part(
         mut self,
         last: FinalLinkPolicy,
     ) -> Result<(PathTarget, Vec<OsString>)> {
@@ -102,18 +102,18 @@ impl<'a> PathResolution<'a> {
                 return Err(self.step_error(Errno::LOOP));
             }
             if part == ".." {
-                self.ascend();
+                self.enter_parent();
                 continue;
             }
             if let PathPosition::Outside(names) = &mut self.at {
                 names.push(part);
-                self.enter();
+                self.enter_matching_root();
                 continue;
             }
-            if self.enters_root(&part) {
+            if self.try_enter_root(&part) {
                 continue;
             }
-            self.check_kept_off(&part)?;
+            self.check_name(&part)?;
             if !self.ahead.is_empty() {
                 if let Some(missing) = self.descend_into(part)? {
                     return self.into_target(Some(missing));
@@ -126,7 +126,7 @@ impl<'a> PathResolution<'a> {
     }
 
     /// Refuses a name that the limits exclude.
-    fn check_kept_off(&self, part: &OsStr) -> Result<()> {
+    fn check_name(&self, part: &OsStr) -> Result<()> {
         let (Some(limits), PathPosition::Inside { root, below }) = (&self.limits, &self.at) else {
             return Ok(());
         };
@@ -134,14 +134,14 @@ impl<'a> PathResolution<'a> {
         if part == "." {
             return Ok(());
         }
-        let root = self.roots.get(*root);
+        let root = self.roots.root_at(*root);
         let whole = |top: &Path| {
             let mut path = top.to_owned();
             path.extend(below.iter().map(|it| &*it.name).chain([part]));
             path
         };
-        let path = ResolvedPathPair::new(whole(root.display_path()), whole(root.host()));
-        limits.check(self.verb, &self.shown, &path, PathOperation::Read)
+        let path = ResolvedPathPair::new(whole(root.display_path()), whole(root.host_path()));
+        limits.check_path(self.verb, &self.shown, &path, PathOperation::Read)
     }
 
     fn into_target(self, name: Option<OsString>) -> Result<(PathTarget, Vec<OsString>)> {
@@ -150,13 +150,13 @@ impl<'a> PathResolution<'a> {
             let verb = if self.links == 0 { "is" } else { "leads" };
             return Err(self.roots.outside_error(&format!("`{shown}` {verb}")));
         };
-        let dir = below.last().map_or(&self.roots.get(root).handle, |it| &it.folder);
+        let dir = below.last().map_or(&self.roots.root_at(root).handle, |it| &it.folder);
         let dir = Arc::clone(dir);
         Ok((PathTarget { root, dir, name, above: below, shown: self.shown }, self.ahead))
     }
 
     /// Enters an allowed folder if the names so far are its path.
-    fn enter(&mut self) {
+    fn enter_matching_root(&mut self) {
         let PathPosition::Outside(names) = &self.at else { return };
         if let Some(root) = self.roots.root_index(names) {
             self.at = PathPosition::Inside { root, below: Vec::new() };
@@ -165,13 +165,13 @@ impl<'a> PathResolution<'a> {
 
     /// Enters an allowed folder that is below another one, whatever the outer folder contains
     /// there.
-    fn enters_root(&mut self, part: &OsStr) -> bool {
+    fn try_enter_root(&mut self, part: &OsStr) -> bool {
         let PathPosition::Inside { root, below } = &self.at else { return false };
-        let root = self.roots.get(*root);
+        let root = self.roots.root_at(*root);
         if !root.has_roots_below() {
             return false;
         }
-        let mut names = root.parts().to_vec();
+        let mut names = root.path_parts().to_vec();
         names.extend(below.iter().map(|it| it.name.clone()));
         names.push(part.to_owned());
         let Some(root) = self.roots.root_index(&names) else { return false };
@@ -179,30 +179,30 @@ impl<'a> PathResolution<'a> {
         true
     }
 
-    fn ascend(&mut self) {
+    fn enter_parent(&mut self) {
         match &mut self.at {
             PathPosition::Outside(names) => {
                 names.pop();
-                self.enter();
+                self.enter_matching_root();
             }
             PathPosition::Inside { root, below } => {
                 if below.pop().is_some() {
                     return;
                 }
                 // Start again at the root, because another allowed folder may be above.
-                let parts = self.roots.get(*root).parts();
+                let parts = self.roots.root_at(*root).path_parts();
                 let above = &parts[..parts.len().saturating_sub(1)];
                 self.ahead.extend(above.iter().rev().cloned());
                 self.at = PathPosition::Outside(Vec::new());
-                self.enter();
+                self.enter_matching_root();
             }
         }
     }
 
-    fn folder(&self) -> FolderHandle {
+    fn current_folder(&self) -> FolderHandle {
         match &self.at {
             PathPosition::Inside { root, below } => {
-                Arc::clone(below.last().map_or(&self.roots.get(*root).handle, |it| &it.folder))
+                Arc::clone(below.last().map_or(&self.roots.root_at(*root).handle, |it| &it.folder))
             }
             PathPosition::Outside(_) => unreachable!("asked only inside"),
         }
@@ -211,7 +211,7 @@ impl<'a> PathResolution<'a> {
     /// Enters a folder or follows a link. Returns the name if the folder is missing and the
     /// resolution stops there.
     fn descend_into(&mut self, part: OsString) -> Result<Option<OsString>> {
-        let folder = self.folder();
+        let folder = self.current_folder();
         for _ in 0..RACES_MAX {
             match openat(&*folder, &part, PASS_THROUGH, Mode::empty()) {
                 Ok(handle) => {
@@ -226,7 +226,8 @@ impl<'a> PathResolution<'a> {
                     }
                     let stat = statat(&*folder, &part, AtFlags::SYMLINK_NOFOLLOW);
                     // Otherwise another process replaced it after the first look.
-                    if stat.is_ok_and(|stat| is_neither(FileType::from_raw_mode(stat.st_mode))) {
+                    if stat.is_ok_and(|stat| is_special_file(FileType::from_raw_mode(stat.st_mode)))
+                    {
                         if self.missing == MissingFolderPolicy::Stop {
                             return Ok(Some(part));
                         }
@@ -251,7 +252,7 @@ impl<'a> PathResolution<'a> {
 
     /// If the entry is a link, puts its target ahead and returns true.
     fn follow_link(&mut self, part: &OsStr) -> Result<bool> {
-        let target = match readlinkat(&*self.folder(), part, Vec::new()) {
+        let target = match readlinkat(&*self.current_folder(), part, Vec::new()) {
             Ok(target) => OsString::from_vec(target.into_bytes()),
             Err(Errno::INVAL | Errno::NOENT) => return Ok(false),
             Err(errno) => return Err(self.step_error(errno)),
@@ -265,7 +266,7 @@ impl<'a> PathResolution<'a> {
         self.ahead.extend(parts.into_iter().rev());
         if target.as_bytes().starts_with(b"/") {
             self.at = PathPosition::Outside(Vec::new());
-            self.enter();
+            self.enter_matching_root();
         }
         Ok(true)
     }
@@ -284,6 +285,6 @@ impl<'a> PathResolution<'a> {
     }
 }
 
-fn is_neither(kind: FileType) -> bool {
+fn is_special_file(kind: FileType) -> bool {
     !matches!(kind, FileType::Directory | FileType::Symlink)
 }

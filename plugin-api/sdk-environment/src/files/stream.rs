@@ -63,18 +63,18 @@ impl ConfinedFiles {
         if request.mode == WriteMode::CreateNew {
             return self.write_new_stream(&asked, missing, request.permissions);
         }
-        let mut target = self.target(&asked, missing, FileOperationVerb::Write)?;
-        target.check_expected(request.expected.as_deref())?;
+        let mut target = self.resolve_write_target(&asked, missing, FileOperationVerb::Write)?;
+        target.check_version(request.expected.as_deref())?;
         let shown = target.place.shown.clone();
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &shown, errno);
         // A write in place could not be undone.
         let mut draft =
-            target.draft(FileOperationVerb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
+            target.create_draft(FileOperationVerb::Write)?.ok_or_else(|| failed(Errno::ACCESS))?;
         if target.old.is_none() {
-            draft.permit(request.permissions).map_err(failed)?;
+            draft.set_permissions(request.permissions).map_err(failed)?;
         }
         if request.mode == WriteMode::Append && target.old.is_some() {
-            let mut old = target.open_old(FileOperationVerb::Write)?;
+            let mut old = target.open_old_file(FileOperationVerb::Write)?;
             std::io::copy(&mut old, &mut draft.file).map_err(|error| failed(errno_of(&error)))?;
         }
         let expected = request.expected.clone();
@@ -87,19 +87,19 @@ impl ConfinedFiles {
         missing: MissingFolderPolicy,
         permissions: Option<u32>,
     ) -> Result<ConfinedFileWriter> {
-        let place = self.roots.find_name(
+        let place = self.roots.resolve_new_name(
             asked,
             FinalLinkPolicy::Stay,
             missing,
             FileOperationVerb::Write,
         )?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
-        place.name(FileOperationVerb::Write)?;
-        if place.facts().is_ok() {
+        place.entry_name(FileOperationVerb::Write)?;
+        if place.metadata().is_ok() {
             return Err(failed(Errno::EXIST));
         }
         let draft = DraftFile::create_draft(&place.dir).map_err(failed)?;
-        draft.permit(permissions).map_err(failed)?;
+        draft.set_permissions(permissions).map_err(failed)?;
         let target = WriteTarget::new(place, None);
         Ok(ConfinedFileWriter { draft, target, taken: ExistingNamePolicy::Refused, expected: None })
     }
@@ -107,16 +107,16 @@ impl ConfinedFiles {
 
 impl ConfinedFileReader {
     /// Reads the next piece, or returns `None` at the end.
-    pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
-        let piece = self.read_behind(Vec::new(), PIECE_BYTES)?;
-        self.skip(piece.len());
+    pub fn read_piece(&mut self) -> Result<Option<Vec<u8>>> {
+        let piece = self.append_piece(Vec::new(), PIECE_BYTES)?;
+        self.skip_bytes(piece.len());
         Ok((!piece.is_empty()).then_some(piece))
     }
 
     /// Appends the next piece, of at most `bytes_max` bytes, to a buffer and returns the buffer.
     /// Appends nothing at the end. The piece is read again until it is skipped, so a dropped call
     /// loses nothing.
-    pub fn read_behind(&self, mut buffer: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>> {
+    pub fn append_piece(&self, mut buffer: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes_max);
         if wanted == 0 {
             return Ok(buffer);
@@ -142,7 +142,7 @@ impl ConfinedFileReader {
     }
 
     /// Skips bytes.
-    pub fn skip(&mut self, bytes: usize) {
+    pub fn skip_bytes(&mut self, bytes: usize) {
         self.offset = self.offset.saturating_add(bytes as u64);
         self.left = self.left.saturating_sub(bytes as u64);
     }
@@ -162,7 +162,7 @@ impl ConfinedFileWriter {
         let place = &self.target.place;
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
         let is_other =
-            |expected: &String| place.facts().map_or(true, |facts| facts.version() != *expected);
+            |expected: &String| place.metadata().map_or(true, |facts| facts.version() != *expected);
         if self.expected.as_ref().is_some_and(is_other) {
             return Err(errors::changed_file_error(&place.shown));
         }
@@ -170,7 +170,7 @@ impl ConfinedFileWriter {
             return self.target.install_draft(self.draft, FileOperationVerb::Write);
         }
         self.draft
-            .rename_into_place(place.name(FileOperationVerb::Write)?, self.taken)
+            .rename_into_place(place.entry_name(FileOperationVerb::Write)?, self.taken)
             .map_err(failed)?;
         let stat = fstat(&self.draft.file).map_err(failed)?;
         Ok(FileMetadata::from(&stat).file_facts(&place.shown))

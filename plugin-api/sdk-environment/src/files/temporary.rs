@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::folder::{ListedFolder, open_in};
+use super::folder::{ListedFolder, open_folder_in};
 use super::limits::RACES_MAX;
 use super::removal::delete_folder;
 use super::settings::{AllowedFolder, FolderAccess, TemporarySettings};
@@ -60,7 +60,7 @@ impl SelfRemovingFolder {
         let base = openat(CWD, &base_path, flags, Mode::empty()).map_err(failed)?;
         let prefix = format!("{PREFIX}{}-", rustix::process::geteuid().as_raw());
         // The next start tries again to remove what is left.
-        let _ = remove_abandoned(&base, prefix.as_bytes());
+        let _ = remove_abandoned_folders(&base, prefix.as_bytes());
         let real = base_path.canonicalize().map_err(|_| failed(Errno::NOENT))?;
         for _ in 0..RACES_MAX {
             let number = getrandom::u64().map_err(|_| failed(Errno::IO))?;
@@ -78,7 +78,7 @@ impl SelfRemovingFolder {
         Err(failed(Errno::EXIST))
     }
 
-    pub(crate) fn host(&self) -> &Path {
+    pub(crate) fn host_path(&self) -> &Path {
         &self.host
     }
 
@@ -87,7 +87,7 @@ impl SelfRemovingFolder {
     }
 
     /// Returns the folder as an allowed folder.
-    pub(crate) fn root(&self) -> AllowedFolder {
+    pub(crate) fn as_allowed_folder(&self) -> AllowedFolder {
         AllowedFolder {
             host: self.host.clone(),
             shown: self.shown.clone(),
@@ -96,7 +96,7 @@ impl SelfRemovingFolder {
     }
 
     /// Removes the folder with its content.
-    pub(crate) fn remove(&self) -> Result<()> {
+    pub(crate) fn remove_folder(&self) -> Result<()> {
         if self.is_removed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
@@ -110,13 +110,13 @@ impl SelfRemovingFolder {
 impl Drop for SelfRemovingFolder {
     fn drop(&mut self) {
         // The next start removes what is left.
-        let _ = self.remove();
+        let _ = self.remove_folder();
     }
 }
 
 /// Locks a folder. Returns `None` if another process holds the lock or has removed the folder.
 fn open_locked_folder(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Option<OwnedFd>> {
-    let folder = match open_in(base.as_fd(), name) {
+    let folder = match open_folder_in(base.as_fd(), name) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
@@ -137,8 +137,9 @@ fn open_locked_folder(base: impl AsFd, name: &OsStr) -> rustix::io::Result<Optio
 }
 
 /// Removes the user's folders that are not locked.
-fn remove_abandoned(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
-    let mut folder = ListedFolder::read(open_in(base, OsStr::new("."))?, NameOrder::No)?;
+fn remove_abandoned_folders(base: &OwnedFd, prefix: &[u8]) -> rustix::io::Result<()> {
+    let mut folder =
+        ListedFolder::read_listed(open_folder_in(base, OsStr::new("."))?, NameOrder::No)?;
     let user = rustix::process::geteuid().as_raw();
     let mut swept = 0;
     while let Some((name, kind)) = folder.names.next() {

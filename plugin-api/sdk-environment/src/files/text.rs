@@ -34,7 +34,7 @@ impl ConfinedFiles {
                     return Err(errors::operation_error(FileOperationVerb::Read, &shown, errno));
                 }
             }
-            if !text.push(&chunk)? {
+            if !text.push_piece(&chunk)? {
                 return Ok(text.finish(facts.size, Some(facts.version())));
             }
         }

@@ -46,19 +46,24 @@ impl ConfinedFiles {
             if request.parents { MissingFolderPolicy::Make } else { MissingFolderPolicy::Fail };
         match request.mode {
             WriteMode::Replace => {
-                let target = self.target(&asked, missing, FileOperationVerb::Write)?;
-                let name = target.place.name(FileOperationVerb::Write)?.clone();
+                let target =
+                    self.resolve_write_target(&asked, missing, FileOperationVerb::Write)?;
+                let name = target.place.entry_name(FileOperationVerb::Write)?.clone();
                 let _one_at_a_time = self.write_lock(&name);
                 // The version must be checked under the lock.
                 let target = match request.expected {
-                    Some(_) => self.target(&asked, missing, FileOperationVerb::Write)?,
+                    Some(_) => {
+                        self.resolve_write_target(&asked, missing, FileOperationVerb::Write)?
+                    }
                     None => target,
                 };
-                target.check_expected(request.expected.as_deref())?;
-                target.replace(bytes, request.permissions, FileOperationVerb::Write)
+                target.check_version(request.expected.as_deref())?;
+                target.replace_content(bytes, request.permissions, FileOperationVerb::Write)
             }
             WriteMode::CreateNew => self.create_new(&asked, missing, request.permissions, bytes),
-            WriteMode::Append => self.append(&asked, missing, request.expected.as_deref(), bytes),
+            WriteMode::Append => {
+                self.append_bytes(&asked, missing, request.expected.as_deref(), bytes)
+            }
         }
     }
 
@@ -77,17 +82,18 @@ impl ConfinedFiles {
     }
 
     /// Resolves the target of a write, following links, and looks at the existing file.
-    pub(crate) fn target(
+    pub(crate) fn resolve_write_target(
         &self,
         asked: &RequestedPath,
         missing: MissingFolderPolicy,
         verb: FileOperationVerb,
     ) -> Result<WriteTarget> {
-        let mut place = self.roots.find_name(asked, FinalLinkPolicy::Follow, missing, verb)?;
+        let mut place =
+            self.roots.resolve_new_name(asked, FinalLinkPolicy::Follow, missing, verb)?;
         for _ in 0..RACES_MAX {
             match WriteTarget::look_up_target(place, verb)? {
                 Some(target) => return Ok(target),
-                None => place = self.roots.find_target(asked, missing, verb)?,
+                None => place = self.roots.resolve_for_write(asked, missing, verb)?,
             }
         }
         Err(errors::keeps_changing_error(verb, &asked.display_path()))
@@ -100,26 +106,26 @@ impl ConfinedFiles {
         permissions: Option<u32>,
         bytes: &[u8],
     ) -> Result<FileFacts> {
-        let place = self.roots.find_name(
+        let place = self.roots.resolve_new_name(
             asked,
             FinalLinkPolicy::Stay,
             missing,
             FileOperationVerb::Write,
         )?;
         let failed = |errno| errors::operation_error(FileOperationVerb::Write, &place.shown, errno);
-        let name = place.name(FileOperationVerb::Write)?;
-        if place.facts().is_ok() {
+        let name = place.entry_name(FileOperationVerb::Write)?;
+        if place.metadata().is_ok() {
             return Err(failed(Errno::EXIST));
         }
         let mut draft = DraftFile::create_draft(&place.dir).map_err(failed)?;
         draft.write(bytes).map_err(failed)?;
-        draft.permit(permissions).map_err(failed)?;
+        draft.set_permissions(permissions).map_err(failed)?;
         draft.rename_into_place(name, ExistingNamePolicy::Refused).map_err(failed)?;
         let stat = fstat(&draft.file).map_err(failed)?;
         Ok(FileMetadata::from(&stat).file_facts(&place.shown))
     }
 
-    fn append(
+    fn append_bytes(
         &self,
         asked: &RequestedPath,
         missing: MissingFolderPolicy,
@@ -128,20 +134,21 @@ impl ConfinedFiles {
     ) -> Result<FileFacts> {
         let failed =
             |errno| errors::operation_error(FileOperationVerb::Write, &asked.display_path(), errno);
-        let mut place = self.roots.find_name(
+        let mut place = self.roots.resolve_new_name(
             asked,
             FinalLinkPolicy::Follow,
             missing,
             FileOperationVerb::Write,
         )?;
         for _ in 0..RACES_MAX {
-            let name = place.name(FileOperationVerb::Write)?.clone();
+            let name = place.entry_name(FileOperationVerb::Write)?.clone();
             let _one_at_a_time = self.write_lock(&name);
             let create = if expected.is_some() { OFlags::empty() } else { OFlags::CREATE };
             let flags = TO_WRITE | OFlags::APPEND | create;
             match openat(&*place.dir, &name, flags, Mode::from_raw_mode(0o666)) {
                 Err(Errno::LOOP) => {
-                    place = self.roots.find_target(asked, missing, FileOperationVerb::Write)?;
+                    place =
+                        self.roots.resolve_for_write(asked, missing, FileOperationVerb::Write)?;
                     continue;
                 }
                 Err(Errno::NOENT) if expected.is_some() => {
@@ -185,8 +192,8 @@ impl WriteTarget {
     /// file systems.
     fn look_up_target(place: PathTarget, verb: FileOperationVerb) -> Result<Option<Self>> {
         let failed = |errno| errors::operation_error(verb, &place.shown, errno);
-        let name = place.name(verb)?;
-        let facts = match place.facts() {
+        let name = place.entry_name(verb)?;
+        let facts = match place.metadata() {
             Ok(facts) => facts,
             Err(Errno::NOENT) => return Ok(Some(Self::new(place, None))),
             Err(errno) => return Err(failed(errno)),
@@ -203,7 +210,7 @@ impl WriteTarget {
         }
     }
 
-    pub(crate) fn check_expected(&self, expected: Option<&str>) -> Result<()> {
+    pub(crate) fn check_version(&self, expected: Option<&str>) -> Result<()> {
         let Some(expected) = expected else { return Ok(()) };
         match &self.old {
             Some(old) if old.version() == expected => Ok(()),
@@ -212,13 +219,16 @@ impl WriteTarget {
     }
 
     /// Opens the old file for reading, and checks that it is the same file.
-    pub(crate) fn open_old(&self, verb: FileOperationVerb) -> Result<File> {
-        self.open_same(OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, verb)
+    pub(crate) fn open_old_file(&self, verb: FileOperationVerb) -> Result<File> {
+        self.reopen_old_file(
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            verb,
+        )
     }
 
-    fn open_same(&self, flags: OFlags, verb: FileOperationVerb) -> Result<File> {
+    fn reopen_old_file(&self, flags: OFlags, verb: FileOperationVerb) -> Result<File> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
-        let name = self.place.name(verb)?;
+        let name = self.place.entry_name(verb)?;
         let file = openat(&*self.place.dir, name, flags, Mode::empty()).map_err(failed)?;
         let facts = FileMetadata::from(&fstat(&file).map_err(failed)?);
         match &self.old {
@@ -228,10 +238,10 @@ impl WriteTarget {
     }
 
     /// Reads the whole old file.
-    pub(crate) fn content(&self, verb: FileOperationVerb) -> Result<Vec<u8>> {
+    pub(crate) fn read_old_content(&self, verb: FileOperationVerb) -> Result<Vec<u8>> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let mut content = Vec::new();
-        let file = self.open_old(verb)?;
+        let file = self.open_old_file(verb)?;
         let mut file = file.take(EDIT_BYTES_MAX + 1);
         file.read_to_end(&mut content).map_err(|error| failed(errno_of(&error)))?;
         Ok(content)
@@ -239,7 +249,7 @@ impl WriteTarget {
 
     /// Creates the draft of the new file. Returns `None` if its folder allows no new files, so that
     /// the old file must be overwritten.
-    pub(crate) fn draft(&mut self, verb: FileOperationVerb) -> Result<Option<DraftFile>> {
+    pub(crate) fn create_draft(&mut self, verb: FileOperationVerb) -> Result<Option<DraftFile>> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
         let draft = match DraftFile::create_draft(&self.place.dir) {
@@ -252,24 +262,26 @@ impl WriteTarget {
         let like = draft.copy_permissions(old, &fresh).and_then(|()| self.copy_attributes(&draft));
         if old.links > 1 || like.is_err() {
             // The file stays and receives the content of the draft, which no other user may read.
-            draft.permit(Some(OWNERS_MODE)).map_err(failed)?;
+            draft.set_permissions(Some(OWNERS_MODE)).map_err(failed)?;
             self.stays = true;
         }
         Ok(Some(draft))
     }
 
     /// Replaces the file's content. A new file gets the permission bits.
-    pub(crate) fn replace(
+    pub(crate) fn replace_content(
         mut self,
         bytes: &[u8],
         permissions: Option<u32>,
         verb: FileOperationVerb,
     ) -> Result<FileFacts> {
-        let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
+        let Some(mut draft) = self.create_draft(verb)? else {
+            return self.write_in_place(bytes, verb);
+        };
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         draft.write(bytes).map_err(failed)?;
         if self.old.is_none() {
-            draft.permit(permissions).map_err(failed)?;
+            draft.set_permissions(permissions).map_err(failed)?;
         }
         self.install_draft(draft, verb)
     }
@@ -282,7 +294,9 @@ impl WriteTarget {
     ) -> Result<FileFacts> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
         if !self.stays {
-            match draft.rename_into_place(self.place.name(verb)?, ExistingNamePolicy::Replaced) {
+            match draft
+                .rename_into_place(self.place.entry_name(verb)?, ExistingNamePolicy::Replaced)
+            {
                 Ok(()) => {
                     let stat = fstat(&draft.file).map_err(failed)?;
                     return Ok(FileMetadata::from(&stat).file_facts(&self.place.shown));
@@ -294,18 +308,22 @@ impl WriteTarget {
         }
         // The draft remains until the end: if this fails half-way, it still has the content.
         draft.file.rewind().map_err(|error| failed(errno_of(&error)))?;
-        self.overwrite(&mut draft.file, verb)
+        self.overwrite_content(&mut draft.file, verb)
     }
 
     /// Overwrites the content.
     fn write_in_place(self, bytes: &[u8], verb: FileOperationVerb) -> Result<FileFacts> {
-        self.overwrite(&mut &*bytes, verb)
+        self.overwrite_content(&mut &*bytes, verb)
     }
 
     /// Overwrites the content and truncates the rest.
-    fn overwrite(&self, content: &mut impl Read, verb: FileOperationVerb) -> Result<FileFacts> {
+    fn overwrite_content(
+        &self,
+        content: &mut impl Read,
+        verb: FileOperationVerb,
+    ) -> Result<FileFacts> {
         let failed = |errno| errors::operation_error(verb, &self.place.shown, errno);
-        let mut file = self.open_same(TO_WRITE, verb)?;
+        let mut file = self.reopen_old_file(TO_WRITE, verb)?;
         let length = std::io::copy(content, &mut file).map_err(|error| failed(errno_of(&error)))?;
         ftruncate(&file, length).map_err(failed)?;
         let stat = fstat(&file).map_err(failed)?;
@@ -314,7 +332,7 @@ impl WriteTarget {
 
     fn copy_attributes(&self, draft: &DraftFile) -> rustix::io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        copy_attributes(self.place.open(flags)?, &draft.file)
+        copy_attributes(self.place.open_target(flags)?, &draft.file)
     }
 }
 
@@ -322,7 +340,7 @@ fn check_is_file(facts: &FileMetadata, place: &PathTarget, verb: FileOperationVe
     if facts.kind == FileKind::File {
         return Ok(());
     }
-    Err(errors::no_file(verb, &place.shown, facts.kind))
+    Err(errors::not_a_file_error(verb, &place.shown, facts.kind))
 }
 
 /// Returns a better error if the file is a pipe without a reader, which cannot be opened.
@@ -331,8 +349,10 @@ fn open_for_write_error(
     errno: Errno,
     verb: FileOperationVerb,
 ) -> jaato_types::Error {
-    match place.facts() {
-        Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),
+    match place.metadata() {
+        Ok(facts) if errno == Errno::NXIO => {
+            errors::not_a_file_error(verb, &place.shown, facts.kind)
+        }
         _ => errors::operation_error(verb, &place.shown, errno),
     }
 }

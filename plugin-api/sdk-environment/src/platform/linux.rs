@@ -40,7 +40,11 @@ pub(crate) fn open_beneath(
 
 /// Reads from an offset until the buffer is full or the file ends. Returns `None` if the read would
 /// wait for the disk.
-pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Option<usize> {
+pub(crate) fn read_without_waiting(
+    file: impl AsFd,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Option<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         let mut slices = [IoSliceMut::new(&mut buffer[filled..])];

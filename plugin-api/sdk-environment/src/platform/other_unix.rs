@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{Dir, FileType, OFlags};
 
-use super::Wait;
+use super::DiskWait;
 
 /// Flags that open a folder only to pass through it.
 pub(crate) const PASS_THROUGH: OFlags =
@@ -16,7 +16,7 @@ pub(crate) fn open_beneath(
     _folder: impl AsFd,
     _path: &Path,
     _flags: OFlags,
-    _wait: Wait,
+    _wait: DiskWait,
 ) -> Option<rustix::io::Result<OwnedFd>> {
     None
 }
@@ -27,7 +27,11 @@ pub(crate) fn copy_attributes(_from: impl AsFd, _to: impl AsFd) -> rustix::io::R
 }
 
 /// Always returns `None`, because the system has no such call.
-pub(crate) fn read_at_once(_file: impl AsFd, _buffer: &mut [u8], _offset: u64) -> Option<usize> {
+pub(crate) fn read_without_waiting(
+    _file: impl AsFd,
+    _buffer: &mut [u8],
+    _offset: u64,
+) -> Option<usize> {
     None
 }
 

@@ -117,7 +117,7 @@ impl SystemCallNumbers {
     }
 
     /// Parses the state of a thread. Returns `None` for an invalid text.
-    pub fn read(&self, text: &str) -> Option<ThreadActivity> {
+    pub fn parse_activity(&self, text: &str) -> Option<ThreadActivity> {
         let mut words = text.split_whitespace();
         let number = match words.next()? {
             "running" => return Some(ThreadActivity::Running),
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(numbers: &SystemCallNumbers, text: &str, expected: Option<ThreadActivity>) {
-        assert_eq!(numbers.read(text), expected, "{text}");
+    fn check_activity(numbers: &SystemCallNumbers, text: &str, expected: Option<ThreadActivity>) {
+        assert_eq!(numbers.parse_activity(text), expected, "{text}");
     }
 
     fn blocked_activity(call: WaitingSystemCall) -> Option<ThreadActivity> {
@@ -205,23 +205,23 @@ mod tests {
             descriptors: 1,
             timeout: SystemCallTimeout::Endless,
         };
-        check(&X86_64, bash, blocked_activity(select));
+        check_activity(&X86_64, bash, blocked_activity(select));
         let cat = "0 0x0 0x7f3c1f5d1000 0x20000 0x22 0x0 0x0 0x7ffee4f0 0x7f3c1f6e519d\n";
-        check(&X86_64, cat, blocked_activity(WaitingSystemCall::Read { descriptor: 0 }));
+        check_activity(&X86_64, cat, blocked_activity(WaitingSystemCall::Read { descriptor: 0 }));
         let python = "7 0x7ffd03a1f0b0 0x1 0x64 0x0 0x0 0x0 0x7ffd03a1f060 0x7f0e1a0d5c3f\n";
         let poll = WaitingSystemCall::Poll {
             list: 0x7ffd_03a1_f0b0,
             length: 1,
             timeout: SystemCallTimeout::Milliseconds(100),
         };
-        check(&X86_64, python, blocked_activity(poll));
+        check_activity(&X86_64, python, blocked_activity(poll));
         let node = "281 0xd 0x7ffc3b5f0 0x400 0xffffffff 0x0 0x8 0x7ffc3b5d0 0x7f9b5c2f3a5e\n";
         let epoll =
             WaitingSystemCall::Epoll { descriptor: 13, timeout: SystemCallTimeout::Endless };
-        check(&X86_64, node, blocked_activity(epoll));
+        check_activity(&X86_64, node, blocked_activity(epoll));
         let vim = "270 0x1 0x7ffd1000 0x0 0x7ffd1080 0x7ffd1100 0x0 0x7ffd0f00 0x7f7ae7d16c26\n";
         let timeout = SystemCallTimeout::Stands { at: 0x7ffd_1100, parts: 1_000_000_000 };
-        check(
+        check_activity(
             &X86_64,
             vim,
             blocked_activity(WaitingSystemCall::Select {
@@ -231,10 +231,14 @@ mod tests {
             }),
         );
         let sleep = "230 0x0 0x0 0x7ffe2c0 0x0 0x0 0x0 0x7ffe2b0 0x7fe9b9e8c7f7\n";
-        check(&X86_64, sleep, blocked_activity(WaitingSystemCall::Other));
-        check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked_activity(WaitingSystemCall::Other));
-        check(&X86_64, "running\n", Some(ThreadActivity::Running));
-        check(
+        check_activity(&X86_64, sleep, blocked_activity(WaitingSystemCall::Other));
+        check_activity(
+            &X86_64,
+            "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n",
+            blocked_activity(WaitingSystemCall::Other),
+        );
+        check_activity(&X86_64, "running\n", Some(ThreadActivity::Running));
+        check_activity(
             &X86_64,
             "219 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n",
             blocked_activity(WaitingSystemCall::Restarted),
@@ -244,18 +248,18 @@ mod tests {
     #[test]
     fn architectures_have_their_own_call_numbers() {
         let text = "63 0xffffffff00000003 0x1 0x1 0x0 0x0 0x0 0x1 0x2";
-        check(&AARCH64, text, blocked_activity(WaitingSystemCall::Read { descriptor: 3 }));
-        check(&X86_64, text, blocked_activity(WaitingSystemCall::Other));
+        check_activity(&AARCH64, text, blocked_activity(WaitingSystemCall::Read { descriptor: 3 }));
+        check_activity(&X86_64, text, blocked_activity(WaitingSystemCall::Other));
         let text = "73 0x10 0x2 0x0 0x0 0x0 0x0 0x1 0x2";
         let poll =
             WaitingSystemCall::Poll { list: 16, length: 2, timeout: SystemCallTimeout::Endless };
-        check(&AARCH64, text, blocked_activity(poll));
+        check_activity(&AARCH64, text, blocked_activity(poll));
     }
 
     #[test]
     fn invalid_system_call_text_is_ignored() {
         for text in ["", "sleeping", "0 zero", "0x0 0x0"] {
-            check(&X86_64, text, None);
+            check_activity(&X86_64, text, None);
         }
     }
 }

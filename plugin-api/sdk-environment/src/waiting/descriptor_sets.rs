@@ -74,14 +74,15 @@ pub fn to_milliseconds(time: &[u8], parts: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn entry(descriptor: i32, events: u16) -> Vec<u8> {
+    fn poll_entry(descriptor: i32, events: u16) -> Vec<u8> {
         let parts = [&descriptor.to_ne_bytes()[..], &events.to_ne_bytes(), &[0, 0]];
         parts.concat()
     }
 
     #[test]
     fn poll_list_returns_the_descriptors_awaited_for_reading() {
-        let list = [entry(3, 1), entry(-1, 1), entry(4, 4), entry(0, 0x43)].concat();
+        let list =
+            [poll_entry(3, 1), poll_entry(-1, 1), poll_entry(4, 4), poll_entry(0, 0x43)].concat();
         assert_eq!(poll_descriptors(&list), [3, 0]);
         assert_eq!(poll_descriptors(&list[..9]), [3], "a cut list is read as far as it goes");
     }

@@ -54,7 +54,7 @@ impl TerminalWaitHistory {
     }
 
     /// Adds the result of a look to the state of the terminal.
-    pub fn add(&mut self, looked: InputWaitState, state: &mut TerminalState) {
+    pub fn add_observation(&mut self, looked: InputWaitState, state: &mut TerminalState) {
         let InputWaitState { waits, waiter, name } = looked;
         state.foreground_name = name;
         // Input that no program has read yet is work that a program is about to do.
@@ -138,7 +138,7 @@ mod tests {
         let before = seen.last.as_ref().map(|wait| wait.since);
         let mut state =
             TerminalState { shown_bytes: Some(shown_bytes), ..TerminalState::default() };
-        seen.add(looked, &mut state);
+        seen.add_observation(looked, &mut state);
         (
             before.is_some() && before == seen.last.as_ref().map(|wait| wait.since),
             state.waited_again,
@@ -193,7 +193,7 @@ mod tests {
             };
             let mut looked = input_wait(waits, &number.to_string());
             looked.waiter.as_mut().unwrap().takes_ms = *takes_ms;
-            seen.add(looked, &mut state);
+            seen.add_observation(looked, &mut state);
         }
         (state.wait_ms, state.is_pause)
     }
@@ -224,7 +224,8 @@ mod tests {
     #[test]
     fn unread_terminal_input_means_the_program_is_busy() {
         let mut state = TerminalState { has_input: Some(true), ..TerminalState::default() };
-        TerminalWaitHistory::default().add(input_wait(TerminalWait::Reading, "1 0 1"), &mut state);
+        TerminalWaitHistory::default()
+            .add_observation(input_wait(TerminalWait::Reading, "1 0 1"), &mut state);
         assert_eq!((state.waits, state.waiter_pid), (Some(TerminalWait::Busy), None));
     }
 }

@@ -1,7 +1,7 @@
 //! Random paths of nasty names. None of them may touch a file outside.
 
 use super::operations::OPERATIONS;
-use super::trap::Trap;
+use super::trap::EscapeTrap;
 
 /// The number of paths to try. The ground is created again after each [`TRIES_PER_GROUND`].
 const TRIES: usize = 6_000;
@@ -63,10 +63,10 @@ const NAMES: &[&str] = &[
 ];
 
 /// A random number generator without dependencies, with the same numbers each time.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
+impl RandomNumbers {
+    fn random_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -76,26 +76,26 @@ impl Numbers {
 
 #[test]
 fn random_unusual_paths_touch_no_outside_file() {
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    let (mut trap, mut done) = (Trap::new(), 0);
+    let mut numbers = RandomNumbers(0x9e37_79b9_7f4a_7c15);
+    let (mut trap, mut done) = (EscapeTrap::new(), 0);
     for at in 0..TRIES {
         if at % TRIES_PER_GROUND == TRIES_PER_GROUND - 1 {
-            trap = Trap::new();
+            trap = EscapeTrap::new();
         }
-        let mut path = if numbers.below(4) == 0 { "GROUND" } else { "" }.to_owned();
-        for _ in 0..=numbers.below(7) {
+        let mut path = if numbers.random_below(4) == 0 { "GROUND" } else { "" }.to_owned();
+        for _ in 0..=numbers.random_below(7) {
             if !path.is_empty() {
                 path.push('/');
             }
-            path.push_str(NAMES[numbers.below(NAMES.len())]);
+            path.push_str(NAMES[numbers.random_below(NAMES.len())]);
         }
         let ground = trap.ground.folder.path().display().to_string();
-        let path = path.replace("GROUND", &ground).replace("TMP", &trap.temporary());
-        let operation = &OPERATIONS[numbers.below(OPERATIONS.len())];
+        let path = path.replace("GROUND", &ground).replace("TMP", &trap.temporary_path());
+        let operation = &OPERATIONS[numbers.random_below(OPERATIONS.len())];
         let answer = (operation.run)(&trap.confined, &path);
         done += usize::from(answer.is_ok());
         let what = format!("`{}` of {path:?}", operation.name);
-        trap.check(&what, &answer.unwrap_or_default());
+        trap.check_untouched(&what, &answer.unwrap_or_default());
     }
     // Otherwise the test would prove nothing.
     assert!(done > TRIES / 50, "{done}");

@@ -5,7 +5,7 @@ use jaato_types::Result;
 use jaato_types::files::*;
 
 /// An operation. Its answer is a text with everything that it returned.
-pub struct Operation {
+pub struct TestedOperation {
     pub name: &'static str,
     pub run: fn(&ConfinedFiles, &str) -> Result<String>,
     /// How the operation treats a link at the end of the path.
@@ -24,7 +24,7 @@ fn format_result(value: impl std::fmt::Debug) -> String {
     format!("{value:?}")
 }
 
-fn bytes((facts, bytes): (FileBytes, Vec<u8>)) -> String {
+fn format_bytes((facts, bytes): (FileBytes, Vec<u8>)) -> String {
     format!("{facts:?} {}", String::from_utf8_lossy(&bytes))
 }
 
@@ -40,13 +40,13 @@ fn file_pair(from: &str, to: &str) -> FilePair {
     FilePair { from: from.to_owned(), to: to.to_owned(), overwrite: true }
 }
 
-fn streamed(confined: &ConfinedFiles, path: &str, mode: WriteMode) -> Result<String> {
+fn write_in_pieces(confined: &ConfinedFiles, path: &str, mode: WriteMode) -> Result<String> {
     let mut writer = confined.write_stream(&write_request(path, mode))?;
     writer.write(b"streamed")?;
     writer.finish().map(format_result)
 }
 
-fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> Result<String> {
+fn find_paths(confined: &ConfinedFiles, pattern: &str, path: &str) -> Result<String> {
     let request = FileFind {
         pattern: pattern.to_owned(),
         path: path.to_owned(),
@@ -60,104 +60,116 @@ fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> Result<String> 
 }
 
 /// Patterns are relative, so an absolute pattern is searched from the root.
-fn found_by(confined: &ConfinedFiles, pattern: &str) -> Result<String> {
+fn find_by_pattern(confined: &ConfinedFiles, pattern: &str) -> Result<String> {
     match pattern.strip_prefix('/') {
-        Some(pattern) => found(confined, pattern.trim_start_matches('/'), "/"),
-        None => found(confined, pattern, ""),
+        Some(pattern) => find_paths(confined, pattern.trim_start_matches('/'), "/"),
+        None => find_paths(confined, pattern, ""),
     }
 }
 
-const fn follows(name: &'static str, run: fn(&ConfinedFiles, &str) -> Result<String>) -> Operation {
-    Operation { name, run, link: Link::Followed }
+const fn following_operation(
+    name: &'static str,
+    run: fn(&ConfinedFiles, &str) -> Result<String>,
+) -> TestedOperation {
+    TestedOperation { name, run, link: Link::Followed }
 }
 
-const fn itself(name: &'static str, run: fn(&ConfinedFiles, &str) -> Result<String>) -> Operation {
-    Operation { name, run, link: Link::Itself }
+const fn link_operation(
+    name: &'static str,
+    run: fn(&ConfinedFiles, &str) -> Result<String>,
+) -> TestedOperation {
+    TestedOperation { name, run, link: Link::Itself }
 }
 
-pub const OPERATIONS: &[Operation] = &[
-    follows("read", |it, path| it.read(&read_request(path)).map(bytes)),
-    follows("read, cached", |it, path| {
+pub const OPERATIONS: &[TestedOperation] = &[
+    following_operation("read", |it, path| it.read(&read_request(path)).map(format_bytes)),
+    following_operation("read, cached", |it, path| {
         it.read_cached(&read_request(path))
-            .map(bytes)
-            .map_or_else(|| it.read(&read_request(path)).map(bytes), Ok)
+            .map(format_bytes)
+            .map_or_else(|| it.read(&read_request(path)).map(format_bytes), Ok)
     }),
-    follows("read text", |it, path| {
+    following_operation("read text", |it, path| {
         let request = FileReadText { path: path.to_owned(), ..FileReadText::default() };
         it.read_text(&request).map(format_result)
     }),
-    follows("read stream", |it, path| {
+    following_operation("read stream", |it, path| {
         let (_, mut pieces) = it.read_stream(&read_request(path))?;
-        let piece = pieces.read()?.unwrap_or_default();
+        let piece = pieces.read_piece()?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&piece).into_owned())
     }),
-    follows("write", |it, path| {
+    following_operation("write", |it, path| {
         it.write(&write_request(path, WriteMode::Replace), b"new").map(format_result)
     }),
-    itself("write new", |it, path| {
+    link_operation("write new", |it, path| {
         it.write(&write_request(path, WriteMode::CreateNew), b"new").map(format_result)
     }),
-    follows("append", |it, path| {
+    following_operation("append", |it, path| {
         it.write(&write_request(path, WriteMode::Append), b"more").map(format_result)
     }),
-    follows("write with parents", |it, path| {
+    following_operation("write with parents", |it, path| {
         let request = FileWrite { parents: true, ..write_request(path, WriteMode::Replace) };
         it.write(&request, b"new").map(format_result)
     }),
-    follows("write below with parents", |it, path| {
+    following_operation("write below with parents", |it, path| {
         let request = FileWrite { parents: true, ..write_request(path, WriteMode::Append) };
         let path = format!("{path}/a/b/new");
         it.write(&FileWrite { path, ..request }, b"new").map(format_result)
     }),
-    follows("write stream", |it, path| streamed(it, path, WriteMode::Replace)),
-    itself("write new stream", |it, path| streamed(it, path, WriteMode::CreateNew)),
-    follows("append stream", |it, path| streamed(it, path, WriteMode::Append)),
-    follows("edit", |it, path| {
+    following_operation("write stream", |it, path| write_in_pieces(it, path, WriteMode::Replace)),
+    link_operation("write new stream", |it, path| write_in_pieces(it, path, WriteMode::CreateNew)),
+    following_operation("append stream", |it, path| write_in_pieces(it, path, WriteMode::Append)),
+    following_operation("edit", |it, path| {
         let edit = TextEdit { old: "N".to_owned(), new: "n".to_owned(), all: true };
         let request = FileEdit { path: path.to_owned(), edits: vec![edit], expected: None };
         it.edit(&request).map(format_result)
     }),
-    itself("delete", |it, path| {
+    link_operation("delete", |it, path| {
         it.delete(&FileDelete { path: path.to_owned(), recursive: false }).map(format_result)
     }),
-    itself("delete all", |it, path| {
+    link_operation("delete all", |it, path| {
         it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(format_result)
     }),
-    follows("list", |it, path| {
+    following_operation("list", |it, path| {
         it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(format_result)
     }),
-    follows("stat", |it, path| {
+    following_operation("stat", |it, path| {
         it.stat(&FilePath { path: path.to_owned(), ..FilePath::default() }).map(format_result)
     }),
-    follows("make folder", |it, path| {
+    following_operation("make folder", |it, path| {
         it.make_folder(&FolderMake { path: path.to_owned(), parents: false }).map(format_result)
     }),
-    follows("make folders", |it, path| {
+    following_operation("make folders", |it, path| {
         it.make_folder(&FolderMake { path: format!("{path}/a/b"), parents: true })
             .map(format_result)
     }),
-    itself("move away", |it, path| it.move_to(&file_pair(path, "moved")).map(format_result)),
-    itself("move there", |it, path| it.move_to(&file_pair("file.txt", path)).map(format_result)),
-    itself("move a folder there", |it, path| {
+    link_operation("move away", |it, path| {
+        it.move_to(&file_pair(path, "moved")).map(format_result)
+    }),
+    link_operation("move there", |it, path| {
+        it.move_to(&file_pair("file.txt", path)).map(format_result)
+    }),
+    link_operation("move a folder there", |it, path| {
         it.move_to(&file_pair("folder", path)).map(format_result)
     }),
-    follows("copy from", |it, path| {
+    following_operation("copy from", |it, path| {
         it.copy(&file_pair(path, "copied"))?;
         it.read(&read_request("copied"))
             .or_else(|_| it.read(&read_request("copied/secret.txt")))
-            .map(bytes)
+            .map(format_bytes)
     }),
-    itself("copy there", |it, path| it.copy(&file_pair("file.txt", path)).map(format_result)),
-    itself("copy a folder there", |it, path| {
+    link_operation("copy there", |it, path| {
+        it.copy(&file_pair("file.txt", path)).map(format_result)
+    }),
+    link_operation("copy a folder there", |it, path| {
         it.copy(&file_pair("folder", path)).map(format_result)
     }),
-    follows("find in it", |it, path| found(it, "**/*", path)),
-    follows("find by it", |it, path| found_by(it, &format!("{path}/*"))),
-    follows("find it", found_by),
-    follows("walk", |it, path| {
+    following_operation("find in it", |it, path| find_paths(it, "**/*", path)),
+    following_operation("find by it", |it, path| find_by_pattern(it, &format!("{path}/*"))),
+    following_operation("find it", find_by_pattern),
+    following_operation("walk", |it, path| {
         let request =
             FileWalk { path: path.to_owned(), include_ignored: true, ..FileWalk::default() };
         it.walk(&request).map(|walk| format_result(walk.map(Result::unwrap).collect::<Vec<_>>()))
     }),
-    follows("folder", |it, path| it.folder(path).map(format_result)),
+    following_operation("folder", |it, path| it.folder_paths(path).map(format_result)),
 ];

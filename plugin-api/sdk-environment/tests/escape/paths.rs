@@ -3,10 +3,10 @@
 use jaato_types::ErrorKind;
 
 use super::operations::{Link, OPERATIONS};
-use super::trap::Trap;
+use super::trap::EscapeTrap;
 
 /// A path that leads outside.
-struct Attempt {
+struct EscapeAttempt {
     path: String,
     /// Whether its last name is a link inside the allowed folders.
     ends_with_link: bool,
@@ -95,14 +95,15 @@ const LINKS: &[&str] = &[
     "folder/../absolute_file",
 ];
 
-fn attempts(trap: &Trap) -> Vec<Attempt> {
-    let (out, work) = (trap.ground.shown("outside"), trap.ground.shown("work"));
+fn escape_attempts(trap: &EscapeTrap) -> Vec<EscapeAttempt> {
+    let (out, work) = (trap.ground.shown_path("outside"), trap.ground.shown_path("work"));
     let fill = |path: &str| {
-        let path = path.replace("TMP", &trap.temporary());
+        let path = path.replace("TMP", &trap.temporary_path());
         path.replace("OUT", &out).replace("WORK-", "work-").replace("WORK", &work)
     };
-    let plain = ATTEMPTS.iter().map(|path| Attempt { path: fill(path), ends_with_link: false });
-    let links = LINKS.iter().map(|path| Attempt { path: fill(path), ends_with_link: true });
+    let plain =
+        ATTEMPTS.iter().map(|path| EscapeAttempt { path: fill(path), ends_with_link: false });
+    let links = LINKS.iter().map(|path| EscapeAttempt { path: fill(path), ends_with_link: true });
     plain.chain(links).collect()
 }
 
@@ -110,20 +111,20 @@ fn attempts(trap: &Trap) -> Vec<Attempt> {
 fn no_operation_leaves_the_allowed_folders_by_any_path() {
     let mut refused = 0;
     for operation in OPERATIONS {
-        let mut trap = Trap::new();
-        for at in 0..attempts(&trap).len() {
-            let attempt = &attempts(&trap)[at];
+        let mut trap = EscapeTrap::new();
+        for at in 0..escape_attempts(&trap).len() {
+            let attempt = &escape_attempts(&trap)[at];
             let what = format!("`{}` of `{}`", operation.name, attempt.path);
             let answer = (operation.run)(&trap.confined, &attempt.path);
             let told = answer.clone().unwrap_or_default();
-            trap.check(&what, &told);
+            trap.check_untouched(&what, &told);
             let may_be_done = attempt.ends_with_link && operation.link == Link::Itself;
             match answer {
                 Ok(told) => {
                     // A missing folder returns no content.
                     let is_missing = attempt.path.starts_with(['m', '~']) && told.is_empty();
                     assert!(may_be_done || is_missing, "{what} was done: {told}");
-                    trap = Trap::new();
+                    trap = EscapeTrap::new();
                 }
                 Err(error) => {
                     let is_outside = error.kind == ErrorKind::PermissionDenied
@@ -144,16 +145,18 @@ fn no_operation_leaves_the_allowed_folders_by_any_path() {
 
 #[test]
 fn outside_path_error_lists_allowed_folders_and_hides_existence() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     let request = |path: String| jaato_types::files::FilePath { path, ..Default::default() };
-    let there = trap.confined.stat(&request(trap.ground.shown("outside/secret.txt"))).unwrap_err();
-    let missing = trap.confined.stat(&request(trap.ground.shown("outside/nothing"))).unwrap_err();
+    let there =
+        trap.confined.stat(&request(trap.ground.shown_path("outside/secret.txt"))).unwrap_err();
+    let missing =
+        trap.confined.stat(&request(trap.ground.shown_path("outside/nothing"))).unwrap_err();
     assert_eq!(there.message.replace("secret.txt", "nothing"), missing.message);
     let folder = trap.ground.folder.path().display();
     let expected = format!(
         "`{folder}/outside/secret.txt` is outside of the allowed folders `{folder}/work`, \
          `{folder}/second`, `{folder}/fixed`, `{}`\nhint: use a path in one of them",
-        trap.temporary()
+        trap.temporary_path()
     );
     assert_eq!(there.to_string(), expected);
 }

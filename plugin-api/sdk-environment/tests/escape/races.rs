@@ -8,7 +8,7 @@ use jaato_types::files::{FileRead, FileWrite};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::operations::OPERATIONS;
-use super::trap::Trap;
+use super::trap::EscapeTrap;
 
 /// The number of tries per operation while names are exchanged.
 const ROUNDS: usize = 60;
@@ -29,16 +29,16 @@ fn exchange_until(is_done: &AtomicBool, count: &AtomicUsize, one: &str, other: &
 }
 
 /// Runs operations on a path while two names are exchanged.
-fn race(one: &str, other: &str, paths: &[&str]) {
+fn run_race(one: &str, other: &str, paths: &[&str]) {
     for operation in OPERATIONS {
-        let trap = Trap::new();
+        let trap = EscapeTrap::new();
         for name in ["real/secret.txt", "real/canary-free/secret.txt"] {
-            trap.ground.put(&format!("work/{name}"), "harmless");
+            trap.ground.put_file(&format!("work/{name}"), "harmless");
         }
-        trap.ground.link(trap.ground.path("outside"), "work/fake");
-        trap.ground.put("work/real_file", "harmless");
-        trap.ground.link(trap.ground.path("outside/secret.txt"), "work/fake_file");
-        let (one, other) = (trap.ground.shown(one), trap.ground.shown(other));
+        trap.ground.make_link(trap.ground.path("outside"), "work/fake");
+        trap.ground.put_file("work/real_file", "harmless");
+        trap.ground.make_link(trap.ground.path("outside/secret.txt"), "work/fake_file");
+        let (one, other) = (trap.ground.shown_path(one), trap.ground.shown_path(other));
         let (is_done, count) = (AtomicBool::new(false), AtomicUsize::new(0));
         let told = thread::scope(|scope| {
             scope.spawn(|| exchange_until(&is_done, &count, &one, &other));
@@ -56,29 +56,29 @@ fn race(one: &str, other: &str, paths: &[&str]) {
             assert!(!told.contains("CANARY"), "{} told {told}", operation.name);
             assert!(!told.contains("canary-name"), "{} told {told}", operation.name);
         }
-        trap.check(operation.name, "");
+        trap.check_untouched(operation.name, "");
     }
 }
 
 #[test]
 fn folder_swapped_with_a_link_allows_no_access_outside() {
-    race("work/real", "work/fake", &["real/secret.txt", "real/deep/secret.txt", "real"]);
+    run_race("work/real", "work/fake", &["real/secret.txt", "real/deep/secret.txt", "real"]);
 }
 
 #[test]
 fn file_swapped_with_a_link_allows_no_access_outside() {
-    race("work/real_file", "work/fake_file", &["real_file"]);
+    run_race("work/real_file", "work/fake_file", &["real_file"]);
 }
 
 #[test]
 fn folder_moved_during_parent_lookup_allows_no_access_outside() {
     let paths = ["folder/in/../../file.txt", "folder/in/../../../outside/secret.txt"];
-    race("work/folder/in", "second/in", &paths);
+    run_race("work/folder/in", "second/in", &paths);
 }
 
 #[test]
 fn readers_see_the_old_or_the_new_file_and_never_part_of_one() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     let is_done = AtomicBool::new(false);
     let contents = [vec![b'a'; 100_000], vec![b'b'; 50_000]];
     let write = |content: &[u8]| {

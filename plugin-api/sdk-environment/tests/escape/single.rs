@@ -6,8 +6,8 @@ use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, Confined
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
-use super::trap::{SECRET, Trap};
-use crate::support::Ground;
+use super::trap::{EscapeTrap, SECRET};
+use crate::support::TestFolders;
 
 fn read_text(confined: &ConfinedFiles, path: &str) -> jaato_types::Result<String> {
     let request = FileRead { path: path.to_owned(), ..FileRead::default() };
@@ -20,7 +20,7 @@ fn write_request(path: &str) -> FileWrite {
 
 #[test]
 fn invalid_paths_are_refused() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     for (path, part) in [
         ("", "empty"),
         ("file.txt\0/../../outside/secret.txt", "NUL"),
@@ -36,15 +36,15 @@ fn invalid_paths_are_refused() {
 
 #[test]
 fn path_with_different_case_is_outside_the_allowed_folder() {
-    let trap = Trap::new();
-    let path = trap.ground.shown("work").replace("/work", "/WORK");
+    let trap = EscapeTrap::new();
+    let path = trap.ground.shown_path("work").replace("/work", "/WORK");
     let error = read_text(&trap.confined, &format!("{path}/file.txt")).unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
 }
 
 #[test]
 fn symlink_loop_is_reported_as_a_loop() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     for path in ["loop_1", "loop_1/file.txt", "loop_2/../file.txt"] {
         let error = read_text(&trap.confined, path).unwrap_err();
         assert!(error.message.contains("loop of symbolic links"), "{error}");
@@ -53,30 +53,30 @@ fn symlink_loop_is_reported_as_a_loop() {
 
 #[test]
 fn hard_link_can_be_read_and_written_like_any_file() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     // A process that can create a hard link can already read and write the file.
     fs::hard_link(trap.ground.path("outside/secret.txt"), trap.ground.path("work/hard")).unwrap();
     assert_eq!(read_text(&trap.confined, "hard").unwrap(), SECRET);
     trap.confined.write(&write_request("hard"), b"new").unwrap();
-    assert_eq!(trap.ground.text("work/hard"), "new");
-    assert_eq!(trap.ground.text("outside/secret.txt"), "new");
+    assert_eq!(trap.ground.read_text("work/hard"), "new");
+    assert_eq!(trap.ground.read_text("outside/secret.txt"), "new");
 }
 
 #[test]
 fn renamed_allowed_folder_stays_the_opened_folder() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     fs::rename(trap.ground.path("work"), trap.ground.path("renamed")).unwrap();
-    trap.ground.link(trap.ground.path("outside"), "work");
+    trap.ground.make_link(trap.ground.path("outside"), "work");
     assert_eq!(read_text(&trap.confined, "file.txt").unwrap(), "inside");
     assert_eq!(read_text(&trap.confined, "secret.txt").unwrap_err().kind, ErrorKind::NotFound);
     trap.confined.write(&write_request("new.txt"), b"new").unwrap();
-    assert_eq!(trap.ground.text("renamed/new.txt"), "new");
+    assert_eq!(trap.ground.read_text("renamed/new.txt"), "new");
     assert!(!trap.ground.path("outside/new.txt").exists());
 }
 
 #[test]
 fn a_walk_does_not_enter_links_and_a_pattern_does_not_either() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     let walk = trap.confined.walk(&FileWalk { include_ignored: true, ..FileWalk::default() });
     let pages: Vec<WalkedPage> = walk.unwrap().map(Result::unwrap).collect();
     let paths: Vec<&str> =
@@ -95,30 +95,30 @@ fn a_walk_does_not_enter_links_and_a_pattern_does_not_either() {
 
 #[test]
 fn deleting_a_folder_deletes_links_in_it_and_not_what_they_lead_to() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     trap.confined.delete(&FileDelete { path: "folder".to_owned(), recursive: true }).unwrap();
     assert!(!trap.ground.path("work/folder").exists());
-    trap.check("delete", "");
+    trap.check_untouched("delete", "");
 }
 
 #[test]
 fn copied_folder_keeps_its_links_and_their_targets_stay_refused() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     let pair = FilePair { from: "folder".to_owned(), to: "copy".to_owned(), overwrite: false };
     trap.confined.copy(&pair).unwrap();
     let link = fs::read_link(trap.ground.path("work/copy/chain_3")).unwrap();
     assert_eq!(link, trap.ground.path("outside"));
     let error = read_text(&trap.confined, "copy/chain_3/secret.txt").unwrap_err();
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
-    trap.check("copy", "");
+    trap.check_untouched("copy", "");
 }
 
 #[test]
 fn allowed_folders_and_their_parents_cannot_be_deleted_or_moved() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     fs::create_dir_all(ground.path("work/a/inner")).unwrap();
-    ground.put("work/a/inner/file.txt", "inner");
-    ground.link("a", "work/other_name");
+    ground.put_file("work/a/inner/file.txt", "inner");
+    ground.make_link("a", "work/other_name");
     let inner = AllowedFolder {
         access: jaato_plugin_sdk_environment::files::FolderAccess::Read,
         ..AllowedFolder::local(ground.path("work/a/inner"))
@@ -148,14 +148,14 @@ fn allowed_folders_and_their_parents_cannot_be_deleted_or_moved() {
 
 #[test]
 fn read_only_folder_cannot_be_changed() {
-    let trap = Trap::new();
+    let trap = EscapeTrap::new();
     for operation in super::operations::OPERATIONS {
-        let path = trap.ground.shown("fixed/file.txt");
+        let path = trap.ground.shown_path("fixed/file.txt");
         let _ = (operation.run)(&trap.confined, &path);
-        let _ = (operation.run)(&trap.confined, &trap.ground.shown("fixed/new"));
+        let _ = (operation.run)(&trap.confined, &trap.ground.shown_path("fixed/new"));
         let names: Vec<_> =
             fs::read_dir(trap.ground.path("fixed")).unwrap().map(|it| it.unwrap()).collect();
         assert_eq!(names.len(), 2, "{}: {names:?}", operation.name);
-        assert_eq!(trap.ground.text("fixed/file.txt"), "fixed", "{}", operation.name);
+        assert_eq!(trap.ground.read_text("fixed/file.txt"), "fixed", "{}", operation.name);
     }
 }

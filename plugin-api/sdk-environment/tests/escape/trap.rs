@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jaato_plugin_sdk_environment::files::ConfinedFiles;
 
-use crate::support::Ground;
+use crate::support::TestFolders;
 
 /// The content that must never be read.
 pub const SECRET: &str = "CANARY";
@@ -15,47 +15,47 @@ pub const SECRET: &str = "CANARY";
 pub const SECRET_NAME: &str = "canary-name";
 
 /// The ground, its open allowed folders, and the original state of the files outside.
-pub struct Trap {
-    pub ground: Ground,
+pub struct EscapeTrap {
+    pub ground: TestFolders,
     pub confined: ConfinedFiles,
     before: BTreeMap<String, String>,
 }
 
-impl Trap {
+impl EscapeTrap {
     pub fn new() -> Self {
-        let ground = Ground::new();
-        ground.put("outside/secret.txt", SECRET);
-        ground.put("outside/canary-name", SECRET);
-        ground.put("outside/deep/secret.txt", SECRET);
-        ground.put("work-beside/secret.txt", SECRET);
-        ground.put("secret.txt", SECRET);
-        ground.put("work/file.txt", "inside");
-        ground.put("work/folder/in/file.txt", "inside");
-        ground.put("second/file.txt", "second");
-        ground.put("fixed/file.txt", "fixed");
+        let ground = TestFolders::new();
+        ground.put_file("outside/secret.txt", SECRET);
+        ground.put_file("outside/canary-name", SECRET);
+        ground.put_file("outside/deep/secret.txt", SECRET);
+        ground.put_file("work-beside/secret.txt", SECRET);
+        ground.put_file("secret.txt", SECRET);
+        ground.put_file("work/file.txt", "inside");
+        ground.put_file("work/folder/in/file.txt", "inside");
+        ground.put_file("second/file.txt", "second");
+        ground.put_file("fixed/file.txt", "fixed");
         let outside = ground.path("outside");
-        ground.link(outside.join("secret.txt"), "work/absolute_file");
-        ground.link(&outside, "work/absolute_folder");
-        ground.link("../outside/secret.txt", "work/relative_file");
-        ground.link("../outside", "work/relative_folder");
-        ground.link("chain_2", "work/chain_1");
-        ground.link("folder/chain_3", "work/chain_2");
-        ground.link(&outside, "work/folder/chain_3");
-        ground.link("../../../outside", "work/folder/in/up");
-        ground.link("loop_2", "work/loop_1");
-        ground.link("loop_1", "work/loop_2");
-        ground.link("../outside/new.txt", "work/dangling");
-        ground.link(outside.join("new"), "work/dangling_folder");
-        ground.link("/proc/self/root", "work/proc_root");
-        ground.link("/proc/self/cwd", "work/proc_cwd");
-        ground.link("/dev/fd", "work/descriptors");
-        ground.link("/proc/self/fd/0", "work/descriptor");
-        ground.link("/", "work/top");
-        ground.link("..", "work/above");
-        ground.link("folder/../../outside", "work/through");
-        ground.link(&outside, "second/absolute_folder");
-        ground.link(&outside, "fixed/absolute_folder");
-        let confined = ground.open();
+        ground.make_link(outside.join("secret.txt"), "work/absolute_file");
+        ground.make_link(&outside, "work/absolute_folder");
+        ground.make_link("../outside/secret.txt", "work/relative_file");
+        ground.make_link("../outside", "work/relative_folder");
+        ground.make_link("chain_2", "work/chain_1");
+        ground.make_link("folder/chain_3", "work/chain_2");
+        ground.make_link(&outside, "work/folder/chain_3");
+        ground.make_link("../../../outside", "work/folder/in/up");
+        ground.make_link("loop_2", "work/loop_1");
+        ground.make_link("loop_1", "work/loop_2");
+        ground.make_link("../outside/new.txt", "work/dangling");
+        ground.make_link(outside.join("new"), "work/dangling_folder");
+        ground.make_link("/proc/self/root", "work/proc_root");
+        ground.make_link("/proc/self/cwd", "work/proc_cwd");
+        ground.make_link("/dev/fd", "work/descriptors");
+        ground.make_link("/proc/self/fd/0", "work/descriptor");
+        ground.make_link("/", "work/top");
+        ground.make_link("..", "work/above");
+        ground.make_link("folder/../../outside", "work/through");
+        ground.make_link(&outside, "second/absolute_folder");
+        ground.make_link(&outside, "fixed/absolute_folder");
+        let confined = ground.open_confined();
         let (temporary, _) = confined.temporary_folder().unwrap();
         std::os::unix::fs::symlink(&outside, temporary.join("absolute_folder")).unwrap();
         std::os::unix::fs::symlink("../../outside", temporary.join("relative_folder")).unwrap();
@@ -63,20 +63,20 @@ impl Trap {
         Self { ground, confined, before }
     }
 
-    pub fn temporary(&self) -> String {
+    pub fn temporary_path(&self) -> String {
         self.confined.temporary_folder().unwrap().0.display().to_string()
     }
 
     /// Fails if a file outside has changed, or if the text contains the secret.
     #[track_caller]
-    pub fn check(&self, what: &str, told: &str) {
+    pub fn check_untouched(&self, what: &str, told: &str) {
         assert!(!told.contains(SECRET) && !told.contains(SECRET_NAME), "{what} told {told}");
         assert_eq!(outside_of(&self.ground), self.before, "{what} changed what is outside");
     }
 }
 
 /// Returns everything next to the allowed folders.
-fn outside_of(ground: &Ground) -> BTreeMap<String, String> {
+fn outside_of(ground: &TestFolders) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     collect_entries(ground.folder.path(), &mut found, |name| {
         matches!(name, "work" | "second" | "fixed" | "base")

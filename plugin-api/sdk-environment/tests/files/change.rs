@@ -7,7 +7,7 @@ use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::files::*;
 use jaato_types::{ErrorKind, Result};
 
-use crate::support::{Ground, is_root, set_mode};
+use crate::support::{TestFolders, is_root, set_mode};
 
 fn write_request(path: &str, mode: WriteMode) -> FileWrite {
     FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
@@ -32,20 +32,20 @@ fn file_pair(from: &str, to: &str, overwrite: bool) -> FilePair {
 
 #[test]
 fn write_modes_replace_append_and_create_new_work() {
-    let ground = Ground::new();
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
     assert_eq!(write_file(&confined, "file", "one").unwrap().size, 3);
-    assert_eq!(write_file(&confined, "file", "two").unwrap().path, ground.shown("work/file"));
-    assert_eq!(ground.text("work/file"), "two");
+    assert_eq!(write_file(&confined, "file", "two").unwrap().path, ground.shown_path("work/file"));
+    assert_eq!(ground.read_text("work/file"), "two");
     let facts = confined.write(&write_request("file", WriteMode::Append), b" three").unwrap();
-    assert_eq!((facts.size, ground.text("work/file")), (9, "two three".to_owned()));
+    assert_eq!((facts.size, ground.read_text("work/file")), (9, "two three".to_owned()));
     let error = confined.write(&write_request("file", WriteMode::CreateNew), b"x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.ends_with("work/file`: it already exists"), "{error}");
     confined.write(&write_request("new", WriteMode::CreateNew), b"new").unwrap();
     confined.write(&write_request("newer", WriteMode::Append), b"newer").unwrap();
     assert_eq!(
-        (ground.text("work/new"), ground.text("work/newer")),
+        (ground.read_text("work/new"), ground.read_text("work/newer")),
         ("new".into(), "newer".into())
     );
     assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 3, "a draft is left");
@@ -53,20 +53,20 @@ fn write_modes_replace_append_and_create_new_work() {
 
 #[test]
 fn file_with_hard_links_is_written_in_place() {
-    let ground = Ground::new();
-    let confined = ground.open();
-    ground.put("work/file", "a longer text");
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
+    ground.put_file("work/file", "a longer text");
     fs::hard_link(ground.path("work/file"), ground.path("work/other")).unwrap();
     write_file(&confined, "file", "short").unwrap();
     assert_eq!(
-        (ground.text("work/file"), ground.text("work/other")),
+        (ground.read_text("work/file"), ground.read_text("work/other")),
         ("short".into(), "short".into())
     );
     let mut stream = confined.write_stream(&write_request("other", WriteMode::Replace)).unwrap();
     stream.write(b"piece by ").unwrap();
     stream.write(b"piece").unwrap();
     assert_eq!(stream.finish().unwrap().size, 14);
-    assert_eq!(ground.text("work/file"), "piece by piece");
+    assert_eq!(ground.read_text("work/file"), "piece by piece");
     assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 2, "a draft is left");
 }
 
@@ -74,9 +74,9 @@ fn file_with_hard_links_is_written_in_place() {
 #[test]
 fn extended_attributes_and_access_lists_stay() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
-    let ground = Ground::new();
-    let confined = ground.open();
-    ground.put("work/file", "old");
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
+    ground.put_file("work/file", "old");
     let path = ground.path("work/file");
     if setxattr(&path, "user.mark", b"moon", XattrFlags::empty()).is_err() {
         // This file system has no extended attributes.
@@ -98,7 +98,10 @@ fn extended_attributes_and_access_lists_stay() {
         value.truncate(length);
         value
     };
-    assert_eq!((read("user.mark"), ground.text("work/file")), (b"moon".to_vec(), "new".into()));
+    assert_eq!(
+        (read("user.mark"), ground.read_text("work/file")),
+        (b"moon".to_vec(), "new".into())
+    );
     if has_lists {
         assert_eq!(read("system.posix_acl_access"), list);
     }
@@ -106,8 +109,8 @@ fn extended_attributes_and_access_lists_stay() {
 
 #[test]
 fn draft_in_use_cannot_be_deleted_but_an_abandoned_one_can() {
-    let ground = Ground::new();
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
     let stream = confined.write_stream(&write_request("file", WriteMode::Replace)).unwrap();
     let name = fs::read_dir(ground.path("work")).unwrap().next().unwrap().unwrap().file_name();
     let path = name.to_str().unwrap().to_owned();
@@ -116,15 +119,15 @@ fn draft_in_use_cannot_be_deleted_but_an_abandoned_one_can() {
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.ends_with("another process is writing it"), "{error}");
     drop(stream);
-    ground.put(&format!("work/{path}"), "left by a kill");
+    ground.put_file(&format!("work/{path}"), "left by a kill");
     delete().unwrap();
     assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 0);
 }
 
 #[test]
 fn new_file_gets_the_requested_mode_and_an_existing_one_keeps_its_own() {
-    let ground = Ground::new();
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
     let mode = |name: &str| {
         fs::metadata(ground.path(&format!("work/{name}"))).unwrap().permissions().mode() & 0o7777
     };
@@ -144,8 +147,8 @@ fn new_file_gets_the_requested_mode_and_an_existing_one_keeps_its_own() {
 
 #[test]
 fn stat_returns_the_link_itself_on_request() {
-    let ground = Ground::new();
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
     write_file(&confined, "file", "text").unwrap();
     std::os::unix::fs::symlink("file", ground.path("work/link")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", ground.path("work/out")).unwrap();
@@ -164,13 +167,13 @@ fn stat_returns_the_link_itself_on_request() {
 
 #[test]
 fn folders_that_are_missing_are_made_only_if_asked() {
-    let ground = Ground::new();
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    let confined = ground.open_confined();
     let error = write_file(&confined, "a/b/file", "x").unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
     let with_parents = FileWrite { parents: true, ..write_request("a/b/file", WriteMode::Replace) };
     confined.write(&with_parents, b"x").unwrap();
-    assert_eq!(ground.text("work/a/b/file"), "x");
+    assert_eq!(ground.read_text("work/a/b/file"), "x");
     let make =
         |path: &str, parents| confined.make_folder(&FolderMake { path: path.to_owned(), parents });
     assert_eq!(make("c/d", false).unwrap_err().kind, ErrorKind::NotFound);
@@ -183,10 +186,10 @@ fn folders_that_are_missing_are_made_only_if_asked() {
 
 #[test]
 fn permission_bits_and_owner_are_kept_and_read_only_files_are_not_written() {
-    let ground = Ground::new();
-    ground.put("work/file", "old");
+    let ground = TestFolders::new();
+    ground.put_file("work/file", "old");
     set_mode(&ground.path("work/file"), 0o4751);
-    let confined = ground.open();
+    let confined = ground.open_confined();
     if is_root() {
         std::os::unix::fs::chown(ground.path("work/file"), Some(7), Some(8)).unwrap();
         set_mode(&ground.path("work/file"), 0o4751);
@@ -201,28 +204,28 @@ fn permission_bits_and_owner_are_kept_and_read_only_files_are_not_written() {
         set_mode(&ground.path("work/file"), 0o444);
         let error = write_file(&confined, "file", "newer").unwrap_err();
         assert!(error.message.ends_with("permission denied"), "{error}");
-        assert_eq!(ground.text("work/file"), "new");
+        assert_eq!(ground.read_text("work/file"), "new");
         // A read-only folder may contain writable files.
         set_mode(&ground.path("work/file"), 0o644);
         set_mode(&ground.path("work"), 0o555);
         write_file(&confined, "file", "n").unwrap();
         set_mode(&ground.path("work"), 0o755);
-        assert_eq!(ground.text("work/file"), "n");
+        assert_eq!(ground.read_text("work/file"), "n");
     }
 }
 
 #[test]
 fn writing_through_a_link_keeps_the_link_and_changes_its_target() {
-    let ground = Ground::new();
-    ground.put("second/file", "old");
-    ground.link(ground.path("second/file"), "work/link");
-    ground.link("new", "work/dangling");
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("second/file", "old");
+    ground.make_link(ground.path("second/file"), "work/link");
+    ground.make_link("new", "work/dangling");
+    let confined = ground.open_confined();
     write_file(&confined, "link", "new").unwrap();
     write_file(&confined, "dangling", "made").unwrap();
     confined.write(&write_request("link", WriteMode::Append), b"er").unwrap();
     assert_eq!(
-        (ground.text("second/file"), ground.text("work/new")),
+        (ground.read_text("second/file"), ground.read_text("work/new")),
         ("newer".into(), "made".into())
     );
     assert!(fs::symlink_metadata(ground.path("work/link")).unwrap().is_symlink());
@@ -233,9 +236,9 @@ fn writing_through_a_link_keeps_the_link_and_changes_its_target() {
 
 #[test]
 fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
-    let ground = Ground::new();
-    ground.put("work/file", "one");
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("work/file", "one");
+    let confined = ground.open_confined();
     let read = FileReadText { path: "file".into(), ..FileReadText::default() };
     let version = confined.read_text(&read).unwrap().version;
     let stat = confined.stat(&FilePath { path: "file".into(), ..FilePath::default() }).unwrap();
@@ -261,9 +264,9 @@ fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
 
 #[test]
 fn edits_are_applied_in_order_and_preserve_other_bytes() {
-    let ground = Ground::new();
-    ground.put("work/file", b"one\r\ntwo\r\n\xff one\r\n");
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("work/file", b"one\r\ntwo\r\n\xff one\r\n");
+    let confined = ground.open_confined();
     let edited =
         edit_file(&confined, &[("two", "three", false), ("one", "1", true), ("three", "x", false)]);
     assert_eq!(edited.unwrap().replaced, [1, 2, 1]);
@@ -272,17 +275,17 @@ fn edits_are_applied_in_order_and_preserve_other_bytes() {
 
 #[test]
 fn edits_are_all_or_nothing_and_the_error_names_the_failing_edit() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let text = "one\r\ntwo one\r\naaa\r\n";
-    ground.put("work/file", text);
-    let confined = ground.open();
+    ground.put_file("work/file", text);
+    let confined = ground.open_confined();
     let check = |edits: &[(&str, &str, bool)], kind, told: &str, hint: &str| {
         let error = edit_file(&confined, edits).unwrap_err();
-        let shown = ground.shown("work/file");
+        let shown = ground.shown_path("work/file");
         assert_eq!(error.message, format!("cannot edit `{shown}`: {told}"));
         assert_eq!(error.kind, kind);
         assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
-        assert_eq!(ground.text("work/file"), text);
+        assert_eq!(ground.read_text("work/file"), text);
     };
     let (missing, twice) = (ErrorKind::NotFound, ErrorKind::Conflict);
     check(
@@ -308,10 +311,10 @@ fn edits_are_all_or_nothing_and_the_error_names_the_failing_edit() {
 
 #[test]
 fn concurrent_edits_are_all_applied() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let marks: Vec<String> = (0..40).map(|at| format!("<{at}>")).collect();
-    ground.put("work/file", marks.concat());
-    let confined = ground.open();
+    ground.put_file("work/file", marks.concat());
+    let confined = ground.open_confined();
     std::thread::scope(|scope| {
         for half in marks.chunks(20) {
             let confined = &confined;
@@ -322,23 +325,23 @@ fn concurrent_edits_are_all_applied() {
             });
         }
     });
-    assert_eq!(ground.text("work/file"), ".".repeat(40));
+    assert_eq!(ground.read_text("work/file"), ".".repeat(40));
 }
 
 #[test]
 fn delete_removes_the_link_not_its_target_and_folders_need_recursive() {
-    let ground = Ground::new();
-    ground.put("work/folder/a/b/file", "");
-    ground.put("work/file", "kept");
-    ground.link("file", "work/link");
-    ground.link("folder", "work/folder_link");
-    let confined = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("work/folder/a/b/file", "");
+    ground.put_file("work/file", "kept");
+    ground.make_link("file", "work/link");
+    ground.make_link("folder", "work/folder_link");
+    let confined = ground.open_confined();
     let delete =
         |path: &str, recursive| confined.delete(&FileDelete { path: path.to_owned(), recursive });
     delete("link", false).unwrap();
     assert_eq!(delete("folder_link/", true).unwrap_err().kind, ErrorKind::Conflict);
     delete("folder_link", true).unwrap();
-    assert_eq!(ground.text("work/file"), "kept");
+    assert_eq!(ground.read_text("work/file"), "kept");
     let error = delete("folder", false).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Conflict);
     assert!(error.message.ends_with("the folder is not empty"), "{error}");
@@ -350,13 +353,13 @@ fn delete_removes_the_link_not_its_target_and_folders_need_recursive() {
 
 #[test]
 fn moving_replaces_a_file_only_if_asked_and_a_folder_never() {
-    let ground = Ground::new();
-    ground.put("work/a", "a");
-    ground.put("work/b", "b");
-    ground.put("work/folder/file", "f");
+    let ground = TestFolders::new();
+    ground.put_file("work/a", "a");
+    ground.put_file("work/b", "b");
+    ground.put_file("work/folder/file", "f");
     fs::create_dir(ground.path("work/empty")).unwrap();
-    ground.link("a", "work/link");
-    let confined = ground.open();
+    ground.make_link("a", "work/link");
+    let confined = ground.open_confined();
     let kind = |pair| confined.move_to(&pair).unwrap_err().kind;
     assert_eq!(kind(file_pair("a", "b", false)), ErrorKind::Conflict);
     assert_eq!(kind(file_pair("a", "empty", true)), ErrorKind::Conflict);
@@ -369,20 +372,20 @@ fn moving_replaces_a_file_only_if_asked_and_a_folder_never() {
     assert!(fs::symlink_metadata(ground.path("work/moved_link")).unwrap().is_symlink());
     confined.move_to(&file_pair("a", "b", true)).unwrap();
     confined.move_to(&file_pair("folder", "../second/folder", false)).unwrap();
-    assert_eq!(ground.text("work/b"), "a");
-    assert_eq!(ground.text("second/folder/file"), "f");
+    assert_eq!(ground.read_text("work/b"), "a");
+    assert_eq!(ground.read_text("second/folder/file"), "f");
     assert!(!ground.path("work/a").exists() && !ground.path("work/folder").exists());
 }
 
 #[test]
 fn a_copy_is_whole_with_links_and_permission_bits() {
-    let ground = Ground::new();
-    ground.put("work/folder/in/file", "f");
+    let ground = TestFolders::new();
+    ground.put_file("work/folder/in/file", "f");
     set_mode(&ground.path("work/folder/in/file"), 0o750);
     set_mode(&ground.path("work/folder/in"), 0o711);
-    ground.link("in/file", "work/folder/link");
-    ground.link("folder/in/file", "work/link");
-    let confined = ground.open();
+    ground.make_link("in/file", "work/folder/link");
+    ground.make_link("folder/in/file", "work/link");
+    let confined = ground.open_confined();
     confined.copy(&file_pair("folder", "../second/copy", false)).unwrap();
     let copy = ground.path("second/copy");
     assert_eq!(fs::metadata(copy.join("in")).unwrap().permissions().mode() & 0o777, 0o711);
@@ -404,13 +407,13 @@ fn a_copy_is_whole_with_links_and_permission_bits() {
 
 #[test]
 fn too_deep_folder_tree_is_refused() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let mut folder = ground.path("work/deep");
     for _ in 0..300 {
         folder.push("d");
     }
     fs::create_dir_all(&folder).unwrap();
-    let confined = ground.open();
+    let confined = ground.open_confined();
     let error = confined.copy(&file_pair("deep", "copy", false)).unwrap_err();
     assert_eq!(error.kind, ErrorKind::LimitReached);
     assert!(!ground.path("work/copy").exists());

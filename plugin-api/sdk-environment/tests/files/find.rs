@@ -7,7 +7,7 @@ use jaato_plugin_sdk_environment::files::ConfinedFiles;
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
-use crate::support::Ground;
+use crate::support::TestFolders;
 
 fn walk_names(
     confined: &ConfinedFiles,
@@ -22,7 +22,7 @@ fn walk_names(
     paths.collect::<Vec<_>>().join(" ")
 }
 
-fn found(confined: &ConfinedFiles, pattern: &str, path: &str) -> String {
+fn find_paths(confined: &ConfinedFiles, pattern: &str, path: &str) -> String {
     let request = FileFind {
         pattern: pattern.to_owned(),
         path: path.to_owned(),
@@ -41,30 +41,30 @@ fn find_all(confined: &ConfinedFiles, request: &FileFind) -> (u64, Vec<String>) 
 }
 
 /// Creates a repository with files of all kinds.
-fn repository() -> Ground {
-    let ground = Ground::new();
+fn make_repository() -> TestFolders {
+    let ground = TestFolders::new();
     for name in
         ["a.rs", "b/c.rs", "b/d.txt", "b/deep/e.rs", "target/f.rs", "b/skipped.log", "b/kept.log"]
     {
-        ground.put(&format!("work/{name}"), "");
+        ground.put_file(&format!("work/{name}"), "");
     }
-    ground.put("work/.gitignore", "target/\n*.log\n!kept.log\n/only_here\n");
-    ground.put("work/only_here", "");
-    ground.put("work/b/only_here", "");
-    ground.put("work/b/deep/.gitignore", "*.tmp\n");
-    ground.put("work/b/deep/g.tmp", "");
-    ground.put("work/.hidden/h.rs", "");
-    ground.put("work/.git/config", "");
-    ground.put("work/.git/info/exclude", "excluded\n");
-    ground.put("work/excluded", "");
-    ground.put("work/.ignore", "d.txt\n");
+    ground.put_file("work/.gitignore", "target/\n*.log\n!kept.log\n/only_here\n");
+    ground.put_file("work/only_here", "");
+    ground.put_file("work/b/only_here", "");
+    ground.put_file("work/b/deep/.gitignore", "*.tmp\n");
+    ground.put_file("work/b/deep/g.tmp", "");
+    ground.put_file("work/.hidden/h.rs", "");
+    ground.put_file("work/.git/config", "");
+    ground.put_file("work/.git/info/exclude", "excluded\n");
+    ground.put_file("work/excluded", "");
+    ground.put_file("work/.ignore", "d.txt\n");
     ground
 }
 
 #[test]
 fn walk_skips_hidden_and_ignored_files() {
-    let ground = repository();
-    let confined = ground.open();
+    let ground = make_repository();
+    let confined = ground.open_confined();
     let expected = "a.rs b b/c.rs b/deep b/deep/e.rs b/kept.log b/only_here";
     assert_eq!(walk_names(&confined, "", false, None), expected);
     assert_eq!(walk_names(&confined, "", false, Some(1)), "a.rs b");
@@ -84,11 +84,11 @@ fn walk_skips_hidden_and_ignored_files() {
 
 #[test]
 fn a_walk_finds_what_the_ignore_crate_finds() {
-    let ground = repository();
-    ground.put("work/inner/.git/config", "");
-    ground.put("work/inner/x.log", "");
-    ground.put("work/inner/excluded", "");
-    let confined = ground.open();
+    let ground = make_repository();
+    ground.put_file("work/inner/.git/config", "");
+    ground.put_file("work/inner/x.log", "");
+    ground.put_file("work/inner/excluded", "");
+    let confined = ground.open_confined();
     let work = ground.path("work");
     for start in ["", "b", "inner"] {
         let walk = ignore::WalkBuilder::new(work.join(start))
@@ -108,11 +108,11 @@ fn a_walk_finds_what_the_ignore_crate_finds() {
 
 #[test]
 fn walk_is_split_into_pages_that_fit_in_a_frame() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     for at in 0..2500 {
-        ground.put(&format!("work/{at:04}{}", "\u{1}".repeat(100)), "");
+        ground.put_file(&format!("work/{at:04}{}", "\u{1}".repeat(100)), "");
     }
-    let confined = ground.open();
+    let confined = ground.open_confined();
     let walk = confined.walk(&FileWalk::default()).unwrap();
     let pages: Vec<WalkedPage> = walk.map(Result::unwrap).collect();
     let count: usize = pages.iter().map(|page| page.entries.len()).sum();
@@ -126,8 +126,8 @@ fn walk_is_split_into_pages_that_fit_in_a_frame() {
 
 #[test]
 fn patterns_find_files() {
-    let ground = repository();
-    let confined = ground.open();
+    let ground = make_repository();
+    let confined = ground.open_confined();
     for (pattern, path, expected) in [
         ("**/*.rs", "", "a.rs b/c.rs b/deep/e.rs"),
         ("*.rs", "", "a.rs"),
@@ -146,7 +146,7 @@ fn patterns_find_files() {
         ("nothing", "", ""),
         ("*.none", "", ""),
     ] {
-        assert_eq!(found(&confined, pattern, path), expected, "{pattern} in {path}");
+        assert_eq!(find_paths(&confined, pattern, path), expected, "{pattern} in {path}");
     }
     let include = FileFind {
         pattern: "**/*.rs".into(),
@@ -159,14 +159,14 @@ fn patterns_find_files() {
 
 #[test]
 fn found_files_are_sorted_newest_first_and_limited() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let start = SystemTime::now() - Duration::from_secs(1000);
     for (at, name) in ["c", "a", "b", "d"].iter().enumerate() {
-        ground.put(&format!("work/{name}"), "");
+        ground.put_file(&format!("work/{name}"), "");
         let file = fs::File::options().write(true).open(ground.path("work").join(name)).unwrap();
         file.set_modified(start + Duration::from_secs(at as u64)).unwrap();
     }
-    let confined = ground.open();
+    let confined = ground.open_confined();
     let find = |order, limit| {
         let request = FileFind { pattern: "*".into(), order, limit, ..FileFind::default() };
         let (count, paths) = find_all(&confined, &request);
@@ -181,8 +181,8 @@ fn found_files_are_sorted_newest_first_and_limited() {
 
 #[test]
 fn invalid_patterns_are_refused() {
-    let confined = Ground::new();
-    let confined = confined.open();
+    let confined = TestFolders::new();
+    let confined = confined.open_confined();
     for (pattern, part) in [("", "empty"), ("{a", "invalid pattern")] {
         let request = FileFind { pattern: pattern.to_owned(), ..FileFind::default() };
         let error = confined.find(&request).unwrap_err();
@@ -193,17 +193,17 @@ fn invalid_patterns_are_refused() {
 
 #[test]
 fn gitignore_rules_above_the_allowed_folder_apply() {
-    let ground = Ground::new();
-    ground.put(".git/info/exclude", "excluded\n");
-    ground.put(".gitignore", "*.gen\n/work/only_here\n");
-    ground.put(".ignore", "d.txt\n");
+    let ground = TestFolders::new();
+    ground.put_file(".git/info/exclude", "excluded\n");
+    ground.put_file(".gitignore", "*.gen\n/work/only_here\n");
+    ground.put_file(".ignore", "d.txt\n");
     for name in ["a.gen", "keep.gen", "excluded", "d.txt", "only_here", "b/only_here", "b/a.gen"] {
-        ground.put(&format!("work/{name}"), "");
+        ground.put_file(&format!("work/{name}"), "");
     }
-    ground.put("work/.gitignore", "!keep.gen\n");
-    assert_eq!(walk_names(&ground.open(), "", false, None), "b b/only_here keep.gen");
+    ground.put_file("work/.gitignore", "!keep.gen\n");
+    assert_eq!(walk_names(&ground.open_confined(), "", false, None), "b b/only_here keep.gen");
     // Without a repository, the rules of folders above do not apply.
     fs::remove_dir_all(ground.path(".git")).unwrap();
     let without = "a.gen b b/a.gen b/only_here d.txt excluded keep.gen only_here";
-    assert_eq!(walk_names(&ground.open(), "", false, None), without);
+    assert_eq!(walk_names(&ground.open_confined(), "", false, None), without);
 }

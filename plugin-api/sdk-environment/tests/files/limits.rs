@@ -9,7 +9,7 @@ use jaato_types::files::{
 use jaato_types::protected::ProtectedFiles;
 use jaato_types::{ErrorKind, Result};
 
-use crate::support::Ground;
+use crate::support::TestFolders;
 
 /// Paths that lead to the denied `secret/key`, or to the content of `secret`.
 const WAYS: [&str; 9] = [
@@ -24,30 +24,30 @@ const WAYS: [&str; 9] = [
     "plain/../to_folder/sub/../key",
 ];
 
-fn ground() -> Ground {
-    let ground = Ground::new();
-    ground.put("work/secret/key", "TOP\n");
-    ground.put("work/secret/sub/deep", "TOP\n");
-    ground.put("work/plain/a.txt", "TOP\n");
-    ground.put("work/.env", "TOP\n");
-    ground.link("secret/sub", "work/dl");
-    ground.link("secret/key", "work/to_key");
-    ground.link("secret", "work/to_folder");
-    ground.link(ground.path("work/secret"), "work/absolute");
-    ground.link("plain/../to_folder", "work/chain");
+fn prepare_ground() -> TestFolders {
+    let ground = TestFolders::new();
+    ground.put_file("work/secret/key", "TOP\n");
+    ground.put_file("work/secret/sub/deep", "TOP\n");
+    ground.put_file("work/plain/a.txt", "TOP\n");
+    ground.put_file("work/.env", "TOP\n");
+    ground.make_link("secret/sub", "work/dl");
+    ground.make_link("secret/key", "work/to_key");
+    ground.make_link("secret", "work/to_folder");
+    ground.make_link(ground.path("work/secret"), "work/absolute");
+    ground.make_link("plain/../to_folder", "work/chain");
     ground
 }
 
-fn deny_limits(ground: &Ground) -> FileLimits {
+fn deny_limits(ground: &TestFolders) -> FileLimits {
     FileLimits {
-        denied: vec![ground.shown("work/secret")],
+        denied: vec![ground.shown_path("work/secret")],
         protected: Some(protected_files(ground, &[])),
         ..FileLimits::default()
     }
 }
 
 /// Protects all names that start with a dot, and the given names.
-fn protected_files(ground: &Ground, names: &[&str]) -> ProtectedFiles {
+fn protected_files(ground: &TestFolders, names: &[&str]) -> ProtectedFiles {
     ProtectedFiles {
         directory: ground.path("work").canonicalize().unwrap(),
         names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -55,8 +55,8 @@ fn protected_files(ground: &Ground, names: &[&str]) -> ProtectedFiles {
     }
 }
 
-fn limited_files(ground: &Ground, limits: FileLimits) -> ConfinedFiles {
-    ground.open().limited(&CallLimits::new(limits).unwrap())
+fn limited_files(ground: &TestFolders, limits: FileLimits) -> ConfinedFiles {
+    ground.open_confined().with_limits(&CallLimits::new(limits).unwrap())
 }
 
 #[track_caller]
@@ -76,7 +76,7 @@ fn write_request(path: &str) -> FileWrite {
 
 #[test]
 fn denied_file_cannot_be_read_or_changed_by_any_path() {
-    let ground = ground();
+    let ground = prepare_ground();
     let files = limited_files(&ground, deny_limits(&ground));
     for way in WAYS {
         let read = FileRead { path: way.into(), ..FileRead::default() };
@@ -120,18 +120,19 @@ fn denied_file_cannot_be_read_or_changed_by_any_path() {
     // The error does not reveal whether the file exists.
     let missing = FileRead { path: "secret/no/such".into(), ..FileRead::default() };
     assert_refused(files.read(&missing), "secret/no/such");
-    assert_eq!(ground.text("work/secret/key"), "TOP\n");
+    assert_eq!(ground.read_text("work/secret/key"), "TOP\n");
 }
 
 #[test]
 fn folder_that_contains_a_denied_file_cannot_be_copied_or_moved() {
-    let ground = ground();
+    let ground = prepare_ground();
     let files = limited_files(&ground, deny_limits(&ground));
     std::fs::create_dir(ground.path("work/in")).unwrap();
     std::fs::rename(ground.path("work/secret"), ground.path("work/in/secret")).unwrap();
-    let limits = FileLimits { denied: vec![ground.shown("work/in/se*")], ..FileLimits::default() };
+    let limits =
+        FileLimits { denied: vec![ground.shown_path("work/in/se*")], ..FileLimits::default() };
     for limits in
-        [FileLimits { denied: vec![ground.shown("work/in/secret")], ..limits.clone() }, limits]
+        [FileLimits { denied: vec![ground.shown_path("work/in/secret")], ..limits.clone() }, limits]
     {
         let files = limited_files(&ground, limits);
         assert_refused(files.copy(&file_pair("in", "out")), "copy");
@@ -140,11 +141,11 @@ fn folder_that_contains_a_denied_file_cannot_be_copied_or_moved() {
         assert_refused(files.delete(&delete), "delete");
     }
     // A move to a denied path is refused, too.
-    ground.put("work/other/key", "new");
+    ground.put_file("work/other/key", "new");
     assert_refused(files.move_to(&file_pair("other", "secret")), "onto");
-    ground.put("work/with/secret/key", "new");
+    ground.put_file("work/with/secret/key", "new");
     let below =
-        FileLimits { denied: vec![ground.shown("work/to/secret")], ..FileLimits::default() };
+        FileLimits { denied: vec![ground.shown_path("work/to/secret")], ..FileLimits::default() };
     assert_refused(
         limited_files(&ground, below.clone()).copy(&file_pair("with", "to")),
         "copy below",
@@ -156,14 +157,14 @@ fn folder_that_contains_a_denied_file_cannot_be_copied_or_moved() {
         limited_files(&ground, protects.clone()).move_to(&file_pair("with", "to")),
         "protected",
     );
-    assert_eq!(ground.text("work/in/secret/key"), "TOP\n");
+    assert_eq!(ground.read_text("work/in/secret/key"), "TOP\n");
     limited_files(&ground, protects).copy(&file_pair("plain", "plain2")).unwrap();
 }
 
 #[test]
 fn searches_skip_denied_files_and_report_only_their_number() {
-    let ground = ground();
-    ground.put("work/deep/er/secret/key", "TOP\n");
+    let ground = prepare_ground();
+    ground.put_file("work/deep/er/secret/key", "TOP\n");
     let limits = FileLimits { denied: vec!["*/secret".into()], ..FileLimits::default() };
     let files = limited_files(&ground, limits);
     let search = FileSearch { pattern: "TOP".into(), ..FileSearch::default() };
@@ -188,7 +189,7 @@ fn searches_skip_denied_files_and_report_only_their_number() {
 
 #[test]
 fn protected_file_can_be_read_but_not_changed() {
-    let ground = ground();
+    let ground = prepare_ground();
     let files = limited_files(&ground, deny_limits(&ground));
     let read = FileRead { path: ".env".into(), ..FileRead::default() };
     assert_eq!(files.read(&read).unwrap().1, b"TOP\n");
@@ -206,7 +207,7 @@ fn protected_file_can_be_read_but_not_changed() {
     let told: Vec<_> = found.map(|file| (file.path, file.protected)).collect();
     assert_eq!(told, [(".env".to_owned(), true)]);
     // A pattern without `*` names one file.
-    ground.link(".env", "work/to_env");
+    ground.make_link(".env", "work/to_env");
     for (pattern, expected) in [(".env", true), ("to_env", true), ("plain/a.txt", false)] {
         let find = FileFind { pattern: pattern.into(), ..FileFind::default() };
         let found = files.find(&find).unwrap().flat_map(|page| page.unwrap().files);
@@ -217,10 +218,10 @@ fn protected_file_can_be_read_but_not_changed() {
 
 #[test]
 fn a_rule_about_hidden_names_does_not_refuse_folders() {
-    let ground = ground();
-    ground.put("work/plain/.key", "TOP\n");
+    let ground = prepare_ground();
+    ground.put_file("work/plain/.key", "TOP\n");
     for rule in ["work/*/.*", "work/plain/.*"] {
-        let limits = FileLimits { denied: vec![ground.shown(rule)], ..FileLimits::default() };
+        let limits = FileLimits { denied: vec![ground.shown_path(rule)], ..FileLimits::default() };
         let files = limited_files(&ground, limits);
         let listed = files.list(&FolderList { path: "plain".into(), skip: 0 }).unwrap();
         let names: Vec<_> = listed.entries.iter().map(|entry| &*entry.name).collect();
@@ -242,8 +243,8 @@ fn resolve_path(files: &ConfinedFiles, path: &str) -> ResolvedPath {
 
 #[test]
 fn path_resolution_matches_the_file_operations() {
-    let ground = ground();
-    let files = ground.open();
+    let ground = prepare_ground();
+    let files = ground.open_confined();
     let root = ground.path("work").canonicalize().unwrap();
     let leads = |path: &str| {
         let found = resolve_path(&files, path);
@@ -260,13 +261,13 @@ fn path_resolution_matches_the_file_operations() {
     assert_eq!(leads("to_key"), (key(), "to_key".into(), Some(FileKind::File), key()));
     let new = || "secret/sub/new/x".to_owned();
     assert_eq!(leads("dl/new/x"), (new(), new(), None, "secret/sub".into()));
-    ground.link("secret/hook", "work/to_nothing");
+    ground.make_link("secret/hook", "work/to_nothing");
     let (path, entry, kind, found) = leads("to_nothing");
     assert_eq!((&*path, &*entry, kind, &*found), ("secret/hook", "to_nothing", None, "secret"));
     assert_eq!(leads("plain/a.txt/x").0, "plain/a.txt/x");
-    ground.link("/etc", "work/out");
+    ground.make_link("/etc", "work/out");
     assert_eq!(leads("out/passwd").0, "/etc/passwd");
-    ground.link("round", "work/round");
+    ground.make_link("round", "work/round");
     let round = FileResolve { paths: vec!["round/x".into(), "plain".into()] };
     let told = files.resolve(&round).paths;
     assert!(told[0].is_none() && told[1].is_some());
@@ -276,20 +277,20 @@ fn path_resolution_matches_the_file_operations() {
 
 #[test]
 fn path_that_changed_since_it_was_checked_is_refused() {
-    let ground = ground();
-    let files = ground.open();
+    let ground = prepare_ground();
+    let files = ground.open_confined();
     let exchanges: [(&str, &dyn Fn()); 4] = [
-        ("a link", &|| ground.link("../secret/key", "work/plain/a.txt")),
+        ("a link", &|| ground.make_link("../secret/key", "work/plain/a.txt")),
         ("a hard link", &|| {
             std::fs::hard_link(ground.path("work/secret/key"), ground.path("work/plain/a.txt"))
                 .unwrap();
         }),
-        ("another file", &|| ground.put("work/plain/a.txt", "other")),
+        ("another file", &|| ground.put_file("work/plain/a.txt", "other")),
         ("a folder", &|| std::fs::create_dir(ground.path("work/plain/a.txt")).unwrap()),
     ];
     for (what, exchange) in exchanges {
         let _ = std::fs::remove_dir_all(ground.path("work/plain"));
-        ground.put("work/plain/a.txt", "old");
+        ground.put_file("work/plain/a.txt", "old");
         let expected = vec![resolve_path(&files, "plain/a.txt")];
         let files = limited_files(&ground, FileLimits { expected, ..FileLimits::default() });
         files
@@ -297,7 +298,7 @@ fn path_that_changed_since_it_was_checked_is_refused() {
             .unwrap();
         std::fs::rename(ground.path("work/plain/a.txt"), ground.path("work/away")).unwrap();
         exchange();
-        let absolute = ground.shown("work/plain/a.txt");
+        let absolute = ground.shown_path("work/plain/a.txt");
         for path in ["plain/a.txt", "./plain//a.txt", &absolute] {
             let error = files.write(&write_request(path), b"new").unwrap_err();
             assert!(error.to_string().contains("changed since it was checked"), "{what} {error}");
@@ -305,19 +306,19 @@ fn path_that_changed_since_it_was_checked_is_refused() {
             assert!(files.read(&read).is_err(), "{what}");
         }
     }
-    assert_eq!(ground.text("work/secret/key"), "TOP\n");
+    assert_eq!(ground.read_text("work/secret/key"), "TOP\n");
 }
 
 #[test]
 fn missing_file_is_created_only_in_the_folder_that_was_checked() {
-    let ground = ground();
-    let files = ground.open();
+    let ground = prepare_ground();
+    let files = ground.open_confined();
     let expected = vec![resolve_path(&files, "plain/new/x")];
     let limited = limited_files(&ground, FileLimits { expected, ..FileLimits::default() });
     limited.write(&write_request("plain/new/x"), b"1").unwrap();
     limited.write(&write_request("plain/new/x"), b"2").unwrap();
     std::fs::rename(ground.path("work/plain"), ground.path("work/plain.old")).unwrap();
-    ground.link("secret", "work/plain");
+    ground.make_link("secret", "work/plain");
     assert!(limited.write(&write_request("plain/new/x"), b"3").is_err());
     std::fs::remove_file(ground.path("work/plain")).unwrap();
     std::fs::create_dir(ground.path("work/plain")).unwrap();

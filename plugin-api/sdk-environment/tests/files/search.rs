@@ -11,13 +11,13 @@ use jaato_types::files::{
 };
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::support::{Ground, is_root, set_mode};
+use crate::support::{TestFolders, is_root, set_mode};
 
 fn search_request(pattern: &str) -> FileSearch {
     FileSearch { pattern: pattern.to_owned(), ..FileSearch::default() }
 }
 
-fn pages(files: &ConfinedFiles, request: &FileSearch) -> Result<Vec<SearchedPage>> {
+fn search_pages(files: &ConfinedFiles, request: &FileSearch) -> Result<Vec<SearchedPage>> {
     files.search(request)?.collect()
 }
 
@@ -26,7 +26,7 @@ fn search_all(
     files: &ConfinedFiles,
     request: &FileSearch,
 ) -> (Vec<String>, SearchTotals, Vec<String>) {
-    let pages = pages(files, request).unwrap();
+    let pages = search_pages(files, request).unwrap();
     let mut lines = Vec::new();
     for file in pages.iter().flat_map(|page| &page.files) {
         for line in &file.lines {
@@ -51,15 +51,15 @@ fn search_error(files: &ConfinedFiles, request: &FileSearch) -> Error {
 
 #[test]
 fn matches_are_in_path_order_and_all_are_counted() {
-    let ground = Ground::new();
-    ground.put("work/b/2.txt", "moon and moon\n");
-    ground.put("work/b-1.txt", "no\nMoon\n");
-    ground.put("work/a.rs", "1\n2\nmoon\n4\n5\n6\nmoon\n8\n");
-    ground.put("work/.hidden", "moon\n");
-    ground.put("work/.gitignore", "*.log\n");
-    ground.put("work/x.log", "moon\n");
-    ground.put("work/left/out.txt", "moon\n");
-    let files = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("work/b/2.txt", "moon and moon\n");
+    ground.put_file("work/b-1.txt", "no\nMoon\n");
+    ground.put_file("work/a.rs", "1\n2\nmoon\n4\n5\n6\nmoon\n8\n");
+    ground.put_file("work/.hidden", "moon\n");
+    ground.put_file("work/.gitignore", "*.log\n");
+    ground.put_file("work/x.log", "moon\n");
+    ground.put_file("work/left/out.txt", "moon\n");
+    let files = ground.open_confined();
     let left = FileSearch { leave_out: vec!["left".into()], ..search_request("moon") };
     let (lines, totals, unreadable) = search_all(&files, &left);
     assert_eq!(
@@ -102,14 +102,14 @@ fn matches_are_in_path_order_and_all_are_counted() {
 
 #[test]
 fn line_ends_and_byte_order_marks_are_handled_and_binary_files_skipped() {
-    let ground = Ground::new();
-    ground.put("work/1", "ab\r\nb\r\n");
-    ground.put("work/2", b"\xef\xbb\xbfab");
-    ground.put("work/3", b"\xff\xfea\0b\0\n\0");
-    ground.put("work/4", b"ab \xff ab");
-    ground.put("work/5", b"ab\0ab");
-    ground.put("work/6", "");
-    let files = ground.open();
+    let ground = TestFolders::new();
+    ground.put_file("work/1", "ab\r\nb\r\n");
+    ground.put_file("work/2", b"\xef\xbb\xbfab");
+    ground.put_file("work/3", b"\xff\xfea\0b\0\n\0");
+    ground.put_file("work/4", b"ab \xff ab");
+    ground.put_file("work/5", b"ab\0ab");
+    ground.put_file("work/6", "");
+    let files = ground.open_confined();
     let (lines, totals, _) = search_all(&files, &search_request("^a?b$"));
     assert_eq!(lines, ["1:1:0-2: ab", "1:2:0-1: b", "2:1:0-2: ab", "3:1:0-2: ab"]);
     assert_eq!((totals.files_binary, totals.files_searched), (1, 5));
@@ -122,12 +122,12 @@ fn line_ends_and_byte_order_marks_are_handled_and_binary_files_skipped() {
 
 #[test]
 fn links_pipes_and_binary_files_are_skipped_by_search() {
-    let ground = Ground::new();
-    ground.put("work/a", "moon\n");
-    ground.put("secret/b", "moon\n");
-    ground.link(ground.path("secret/b"), "work/link");
-    ground.link(ground.path("secret"), "work/out");
-    ground.link(".", "work/loop");
+    let ground = TestFolders::new();
+    ground.put_file("work/a", "moon\n");
+    ground.put_file("secret/b", "moon\n");
+    ground.make_link(ground.path("secret/b"), "work/link");
+    ground.make_link(ground.path("secret"), "work/out");
+    ground.make_link(".", "work/loop");
     let pipe = std::process::Command::new("mkfifo").arg(ground.path("work/pipe")).status();
     assert!(pipe.unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(ground.path("work/socket")).unwrap();
@@ -135,7 +135,7 @@ fn links_pipes_and_binary_files_are_skipped_by_search() {
     fs::write(ground.path("work").join(odd), "moon\n").unwrap();
     // A sparse file of zeros, without a block on the disk.
     File::create(ground.path("work/zeros")).unwrap().set_len(1 << 30).unwrap();
-    let files = ground.open();
+    let files = ground.open_confined();
     let (lines, totals, unreadable) = search_all(&files, &search_request("moon"));
     assert_eq!(lines, ["a:1:0-4: moon", "\u{fffd}\u{fffd}.txt:1:0-4: moon"]);
     assert_eq!((totals.files_searched, totals.files_binary, unreadable.len()), (2, 1, 0));
@@ -157,13 +157,13 @@ fn links_pipes_and_binary_files_are_skipped_by_search() {
 
 #[test]
 fn large_file_is_searched_and_a_too_long_line_is_reported() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let mut large = File::create(ground.path("work/large")).unwrap();
     for number in 0..200_000 {
         writeln!(large, "line {number} of a file that passes through a buffer").unwrap();
     }
-    ground.put("work/wide", vec![b'x'; 40 << 20]);
-    let files = ground.open();
+    ground.put_file("work/wide", vec![b'x'; 40 << 20]);
+    let files = ground.open_confined();
     let (lines, totals, unreadable) = search_all(&files, &search_request("line 19999[89] "));
     assert_eq!(lines.len(), 2);
     assert!(lines[1].starts_with("large:200000:0-12: line 199999 of"), "{}", lines[1]);
@@ -176,9 +176,9 @@ fn large_file_is_searched_and_a_too_long_line_is_reported() {
 
 #[test]
 fn long_line_is_truncated_around_its_match() {
-    let ground = Ground::new();
-    ground.put("work/min.js", format!("{}moon{}", "é".repeat(50_000), "z".repeat(50_000)));
-    let pages = pages(&ground.open(), &search_request("moon")).unwrap();
+    let ground = TestFolders::new();
+    ground.put_file("work/min.js", format!("{}moon{}", "é".repeat(50_000), "z".repeat(50_000)));
+    let pages = search_pages(&ground.open_confined(), &search_request("moon")).unwrap();
     let line = &pages.iter().flat_map(|page| &page.files).next().unwrap().lines[0];
     assert!(line.is_cut && line.text.len() < 2010 && line.text.contains("émoonz"), "{line:?}");
     assert_eq!(line.skipped + line.matches[0].0, 50_000);
@@ -186,8 +186,8 @@ fn long_line_is_truncated_around_its_match() {
 
 #[test]
 fn invalid_or_too_large_patterns_are_refused_in_one_line() {
-    let ground = Ground::new();
-    let files = ground.open();
+    let ground = TestFolders::new();
+    let files = ground.open_confined();
     for pattern in ["(a", "((a{1000}){1000}){1000}", r"(a)\1", "(?=a)", r"a\nb"] {
         let error = search_error(&files, &search_request(pattern));
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{pattern}");
@@ -199,21 +199,21 @@ fn invalid_or_too_large_patterns_are_refused_in_one_line() {
 
 #[test]
 fn parallel_search_returns_all_matches_in_order() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     for folder in 0..40 {
         for file in 0..25 {
             let text = format!("{}moon {folder} {file}\n", "plain\n".repeat(file * 20));
-            ground.put(&format!("work/f{folder:02}/g{file:02}"), text);
+            ground.put_file(&format!("work/f{folder:02}/g{file:02}"), text);
         }
     }
-    let files = ground.open();
+    let files = ground.open_confined();
     let request = FileSearch { context_lines: 3, ..search_request("moon") };
     let (lines, totals, _) = search_all(&files, &request);
     let matches: Vec<_> = lines.iter().filter(|it| !it.contains(":-:")).collect();
     assert_eq!((matches.len(), totals.matches, totals.files_searched), (1000, 1000, 1000));
     assert!(matches.is_sorted());
     assert_eq!(search_all(&files, &request).0, lines);
-    for page in pages(&files, &request).unwrap() {
+    for page in search_pages(&files, &request).unwrap() {
         let bytes = serde_json::to_vec(&page).unwrap().len();
         assert!(bytes < 64 * 1024, "{bytes}");
     }
@@ -225,30 +225,30 @@ fn unreadable_files_are_reported_by_search() {
         // Root reads everything: `file_tests_pass_for_an_ordinary_user` runs this test.
         return;
     }
-    let ground = Ground::new();
-    ground.put("work/a", "moon\n");
-    ground.put("work/closed/b", "moon\n");
+    let ground = TestFolders::new();
+    ground.put_file("work/a", "moon\n");
+    ground.put_file("work/closed/b", "moon\n");
     set_mode(&ground.path("work/a"), 0);
     set_mode(&ground.path("work/closed"), 0);
-    let (_, _, mut unreadable) = search_all(&ground.open(), &search_request("moon"));
+    let (_, _, mut unreadable) = search_all(&ground.open_confined(), &search_request("moon"));
     unreadable.sort();
     set_mode(&ground.path("work/closed"), 0o755);
-    let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
+    let closed = format!("`{}`: permission denied", ground.shown_path("work/closed"));
     assert_eq!(unreadable, [closed, "`a`: permission denied".to_owned()]);
 }
 
 #[test]
 fn found_files_include_facts_and_are_sorted_newest_first() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     let at = |seconds: u64| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
     for (path, seconds) in [("b/x.rs", 3), ("a.rs", 1), ("c.rs", 2), (".h.rs", 4), ("n/d.rs", 5)] {
-        ground.put(&format!("work/{path}"), "12345");
+        ground.put_file(&format!("work/{path}"), "12345");
         let file = File::options().write(true).open(ground.path(&format!("work/{path}"))).unwrap();
         file.set_modified(at(seconds)).unwrap();
     }
     fs::create_dir(ground.path("work/folder.rs")).unwrap();
-    ground.link("a.rs", "work/link.rs");
-    let files = ground.open();
+    ground.make_link("a.rs", "work/link.rs");
+    let files = ground.open_confined();
     let found = |request: &FileFind| -> (Vec<String>, u64) {
         let (mut paths, mut count) = (Vec::new(), 0);
         for FoundPage { files, count: so_far, .. } in found_pages(&files, request) {
@@ -284,10 +284,10 @@ fn found_files_include_facts_and_are_sorted_newest_first() {
 
 #[test]
 fn default_exclusions_apply_only_outside_git_repositories() {
-    let ground = Ground::new();
-    ground.put("work/src/build/plan.rs", "moon\n");
-    ground.put("work/target/made.rs", "moon\n");
-    ground.put("work/.gitignore", "/target\n");
+    let ground = TestFolders::new();
+    ground.put_file("work/src/build/plan.rs", "moon\n");
+    ground.put_file("work/target/made.rs", "moon\n");
+    ground.put_file("work/.gitignore", "/target\n");
     let search = FileSearch {
         leave_out: vec!["*.lock".into()],
         leave_out_unless_git: vec!["build".into(), "target".into()],
@@ -299,7 +299,7 @@ fn default_exclusions_apply_only_outside_git_repositories() {
         ..FileFind::default()
     };
     let both = || {
-        let files = ground.open();
+        let files = ground.open_confined();
         let (lines, totals, _) = search_all(&files, &search);
         let found = found_pages(&files, &find).pop().unwrap();
         assert_eq!((totals.left_out, lines.len() as u64), (found.left_out, found.count));
@@ -314,25 +314,25 @@ fn default_exclusions_apply_only_outside_git_repositories() {
 
 #[test]
 fn too_large_ignore_file_is_reported_and_ignored() {
-    let ground = Ground::new();
-    ground.put("work/.git/HEAD", "");
-    ground.put("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
-    ground.put("work/a/b/x.log", "moon\n");
-    let path = ground.shown("work/a/.ignore");
+    let ground = TestFolders::new();
+    ground.put_file("work/.git/HEAD", "");
+    ground.put_file("work/a/.ignore", format!("*.log\n{}\n", "[ab]?*".repeat(100_000)));
+    ground.put_file("work/a/b/x.log", "moon\n");
+    let path = ground.shown_path("work/a/.ignore");
     let lost = format!("`{path}`: its rules are too large and were ignored");
     for (folder, line) in [("", "a/b/x.log:1:0-4: moon"), ("a/b", "x.log:1:0-4: moon")] {
         let search = FileSearch { path: folder.into(), ..search_request("moon") };
-        let (lines, _, unreadable) = search_all(&ground.open(), &search);
+        let (lines, _, unreadable) = search_all(&ground.open_confined(), &search);
         assert_eq!((lines, unreadable), (vec![line.to_owned()], vec![lost.clone()]), "{folder}");
     }
 }
 
 #[test]
 fn path_with_brackets_matches_itself_as_a_pattern() {
-    let ground = Ground::new();
+    let ground = TestFolders::new();
     for path in ["app/[id]/page.tsx", "app/(group)/[...slug]/page.tsx", "app/{x}/page.tsx"] {
-        ground.put(&format!("work/{path}"), "moon\n");
-        let files = ground.open();
+        ground.put_file(&format!("work/{path}"), "moon\n");
+        let files = ground.open_confined();
         let find = FileFind { pattern: path.into(), ..FileFind::default() };
         assert_eq!(found_pages(&files, &find).pop().unwrap().count, 1, "{path}");
         let search = FileSearch { files: vec![path.into()], ..search_request("moon") };

@@ -18,11 +18,11 @@ pub const NOBODY: u32 = 65_123;
 pub const AS_NOBODY: &str = "for_an_ordinary_user";
 
 /// A folder that contains allowed folders and others.
-pub struct Ground {
+pub struct TestFolders {
     pub folder: TempDir,
 }
 
-impl Ground {
+impl TestFolders {
     /// Creates `work` and `second` to write, `fixed` to read, and `base` for temporary folders.
     pub fn new() -> Self {
         let ground = Self { folder: TempDir::new().unwrap() };
@@ -36,22 +36,22 @@ impl Ground {
         self.folder.path().join(below)
     }
 
-    pub fn shown(&self, below: &str) -> String {
+    pub fn shown_path(&self, below: &str) -> String {
         self.path(below).display().to_string()
     }
 
     /// Writes a file, and creates its parent folders.
-    pub fn put(&self, below: &str, content: impl AsRef<[u8]>) {
+    pub fn put_file(&self, below: &str, content: impl AsRef<[u8]>) {
         let path = self.path(below);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    pub fn text(&self, below: &str) -> String {
+    pub fn read_text(&self, below: &str) -> String {
         fs::read_to_string(self.path(below)).unwrap()
     }
 
-    pub fn link(&self, target: impl AsRef<Path>, below: &str) {
+    pub fn make_link(&self, target: impl AsRef<Path>, below: &str) {
         std::os::unix::fs::symlink(target, self.path(below)).unwrap();
     }
 
@@ -71,7 +71,7 @@ impl Ground {
         }
     }
 
-    pub fn open(&self) -> ConfinedFiles {
+    pub fn open_confined(&self) -> ConfinedFiles {
         ConfinedFiles::open(&self.settings()).unwrap()
     }
 }

@@ -14,8 +14,10 @@ use grep_searcher::{
 use jaato_types::files::{FileSearch, SEARCH_MATCHES_MAX, SearchTotals, SearchedLine};
 
 use super::super::folder::SearchableFolder;
-use super::super::lines::{matches_in, searched_line, without_end};
-use super::board::{FileMatches, FileSearchBatch, FileSearchJob, FileSearchSource, SearchBoard};
+use super::super::lines::{collect_matches, searched_line, without_line_end};
+use super::coordinator::{
+    FileMatches, FileSearchBatch, FileSearchJob, FileSearchSource, SearchCoordinator,
+};
 use crate::errors;
 
 /// A file is binary if this many of its first bytes contain a zero.
@@ -73,25 +75,25 @@ impl FileSearcher {
     }
 
     /// Searches a batch and passes on its results.
-    pub(super) fn search<F: SearchableFolder>(
+    pub(super) fn search_batch<F: SearchableFolder>(
         &mut self,
-        board: &Arc<SearchBoard<F>>,
+        coordinator: &Arc<SearchCoordinator<F>>,
         number: u64,
         batch: FileSearchBatch<F>,
     ) {
         let mut known = BatchCounts::default();
         for job in batch.jobs {
-            if board.is_cancelled() {
+            if coordinator.is_cancelled() {
                 break;
             }
-            self.search_one(board, number, job, &mut known);
+            self.search_job(coordinator, number, job, &mut known);
         }
-        board.done(number, &known.totals, known.unreadable);
+        coordinator.finish_batch(number, &known.totals, known.unreadable);
     }
 
-    fn search_one<F: SearchableFolder>(
+    fn search_job<F: SearchableFolder>(
         &mut self,
-        board: &Arc<SearchBoard<F>>,
+        coordinator: &Arc<SearchCoordinator<F>>,
         number: u64,
         job: FileSearchJob<F>,
         known: &mut BatchCounts,
@@ -102,7 +104,7 @@ impl FileSearcher {
                 let name = OsStr::from_bytes(&job.path[job.path.len() - name_bytes..]);
                 // One extra byte shows that a file is too large.
                 let bytes_max = self.file_bytes_max.map_or(u64::MAX, |max| max.saturating_add(1));
-                match folder.open(name, bytes_max) {
+                match folder.open_child(name, bytes_max) {
                     Ok(Some((_, size))) if self.file_bytes_max.is_some_and(|max| size > max) => {
                         known.totals.files_too_large += 1;
                         return;
@@ -116,26 +118,26 @@ impl FileSearcher {
         };
         let mut sink = MatchLineBuilder {
             matcher: &self.matcher,
-            board,
+            coordinator,
             number,
             path: &job.path,
             lines: Vec::new(),
             bytes: 0,
             told: 0,
-            is_over: self.counts || board.is_enough(),
+            is_over: self.counts || coordinator.is_limit_reached(),
             matches: 0,
         };
-        let source = CancellableFile { file, left: size, board };
+        let source = CancellableFile { file, left: size, coordinator };
         let searched = search_file(&mut self.searcher, &mut self.bytes, source, size, &mut sink);
-        sink.hand_over();
+        sink.send_matches();
         let matches = sink.matches;
-        if self.counts && matches > 0 && !board.is_enough() {
-            board.add_matches(number, FileMatches::count(&job.path, matches));
+        if self.counts && matches > 0 && !coordinator.is_limit_reached() {
+            coordinator.add_matches(number, FileMatches::from_count(&job.path, matches));
         }
         match searched {
             Ok(TextDetection::Is) => known.totals.files_searched += 1,
             Ok(TextDetection::IsNot) => known.totals.files_binary += 1,
-            Err(_) if board.is_cancelled() => {}
+            Err(_) if coordinator.is_cancelled() => {}
             Err(error) => known.count_unreadable(&job.path, shown.as_deref(), &error),
         }
         known.totals.matches += matches;
@@ -195,7 +197,7 @@ impl BatchCounts {
 struct CancellableFile<'a, F: SearchableFolder> {
     file: F::File,
     left: u64,
-    board: &'a SearchBoard<F>,
+    coordinator: &'a SearchCoordinator<F>,
 }
 
 impl<F: SearchableFolder> CancellableFile<'_, F> {
@@ -218,7 +220,7 @@ impl<F: SearchableFolder> CancellableFile<'_, F> {
 
 impl<F: SearchableFolder> Read for CancellableFile<'_, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.board.is_cancelled() {
+        if self.coordinator.is_cancelled() {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
         }
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -231,7 +233,7 @@ impl<F: SearchableFolder> Read for CancellableFile<'_, F> {
 /// Builds the answer's lines from the searcher's matches.
 struct MatchLineBuilder<'a, F: SearchableFolder> {
     matcher: &'a RegexMatcher,
-    board: &'a SearchBoard<F>,
+    coordinator: &'a SearchCoordinator<F>,
     number: u64,
     path: &'a [u8],
     lines: Vec<SearchedLine>,
@@ -245,20 +247,20 @@ struct MatchLineBuilder<'a, F: SearchableFolder> {
 
 impl<F: SearchableFolder> MatchLineBuilder<'_, F> {
     /// Returns false if the search was cancelled.
-    fn push(&mut self, line: SearchedLine) -> bool {
+    fn push_line(&mut self, line: SearchedLine) -> bool {
         self.bytes += line.text.len() + size_of::<SearchedLine>();
         self.lines.push(line);
-        let is_enough = self.bytes >= PIECE_BYTES || self.board.is_awaited();
-        !is_enough || self.hand_over()
+        let is_enough = self.bytes >= PIECE_BYTES || self.coordinator.is_caller_waiting();
+        !is_enough || self.send_matches()
     }
 
-    fn hand_over(&mut self) -> bool {
+    fn send_matches(&mut self) -> bool {
         if self.lines.is_empty() {
             return true;
         }
         let (lines, bytes) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.bytes));
         let piece = FileMatches { path: self.path.into(), lines, bytes, matches: None };
-        self.board.add_matches(self.number, piece)
+        self.coordinator.add_matches(self.number, piece)
     }
 }
 
@@ -266,17 +268,17 @@ impl<F: SearchableFolder> Sink for MatchLineBuilder<'_, F> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let block = without_end(found.bytes());
-        let matches = matches_in(|each| {
+        let block = without_line_end(found.bytes());
+        let matches = collect_matches(|each| {
             let _: Result<(), _> = self.matcher.find_iter(block, |it| {
                 each(it.start(), it.end());
                 true
             });
         });
         self.matches += matches.len() as u64;
-        self.is_over |= self.told >= SEARCH_MATCHES_MAX || self.board.is_enough();
+        self.is_over |= self.told >= SEARCH_MATCHES_MAX || self.coordinator.is_limit_reached();
         if self.is_over {
-            return Ok(!self.board.is_cancelled());
+            return Ok(!self.coordinator.is_cancelled());
         }
         self.told += matches.len();
         let mut number = found.line_number().unwrap_or_default();
@@ -293,8 +295,8 @@ impl<F: SearchableFolder> Sink for MatchLineBuilder<'_, F> {
                 .collect();
             let continues = of_line.is_empty();
             let told = SearchedLine { continues, ..searched_line(number, line, &of_line) };
-            if !self.push(told) || is_last {
-                return Ok(!self.board.is_cancelled());
+            if !self.push_line(told) || is_last {
+                return Ok(!self.coordinator.is_cancelled());
             }
             (number, start) = (number + 1, start + line.len());
         }
@@ -305,6 +307,6 @@ impl<F: SearchableFolder> Sink for MatchLineBuilder<'_, F> {
             return Ok(true);
         }
         let number = around.line_number().unwrap_or_default();
-        Ok(self.push(searched_line(number, around.bytes(), &[])))
+        Ok(self.push_line(searched_line(number, around.bytes(), &[])))
     }
 }

@@ -14,13 +14,13 @@ use super::*;
 
 /// A folder `/ws` that can be listed, or fails with the given kind. Folders above it are not
 /// allowed.
-struct Listing(Option<ErrorKind>);
+struct ListableFolder(Option<ErrorKind>);
 
 fn failed_result<T>(kind: ErrorKind) -> Result<T> {
     Err(Error::new(kind, "it fails"))
 }
 
-impl Files for Listing {
+impl Files for ListableFolder {
     async fn read(&self, _: &Reporter, _: FileRead) -> Result<(FileBytes, Vec<u8>)> {
         failed_result(ErrorKind::NotFound)
     }
@@ -56,9 +56,9 @@ fn a_path_through_a_folder_that_cannot_be_listed_is_refused() {
     let denied = vec!["/ws/secret".to_owned()];
     let limits = CallLimits::new(FileLimits { denied, ..FileLimits::default() }).unwrap();
     let home = detached_home();
-    let check = |files: Listing, path: &str| {
+    let check = |files: ListableFolder, path: &str| {
         let by_path = LimitedFiles::new(&files, &home, &limits);
-        let checked = by_path.check(
+        let checked = by_path.check_path(
             FileOperationVerb::Read,
             path,
             PathOperation::Read,
@@ -71,12 +71,12 @@ fn a_path_through_a_folder_that_cannot_be_listed_is_refused() {
     };
     for path in ["a/b", "/ws/a/b", "/ws/a/../b"] {
         for kind in [ErrorKind::PermissionDenied, ErrorKind::Io, ErrorKind::Unavailable] {
-            assert_eq!(check(Listing(Some(kind)), path).unwrap_err().kind, kind, "{path}");
+            assert_eq!(check(ListableFolder(Some(kind)), path).unwrap_err().kind, kind, "{path}");
         }
-        check(Listing(None), path).unwrap();
-        check(Listing(Some(ErrorKind::NotFound)), path).unwrap();
+        check(ListableFolder(None), path).unwrap();
+        check(ListableFolder(Some(ErrorKind::NotFound)), path).unwrap();
     }
     for path in ["/etc/passwd", "/ws/../etc/passwd", "../etc/passwd", "/wsx/a"] {
-        assert!(check(Listing(None), path).is_err(), "{path}");
+        assert!(check(ListableFolder(None), path).is_err(), "{path}");
     }
 }

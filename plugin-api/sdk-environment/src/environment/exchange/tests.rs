@@ -12,26 +12,26 @@ use super::*;
 
 /// A folder `a` with a file `b`. The test decides how long listing `a` takes.
 #[derive(Default)]
-struct Slow {
+struct SlowFolder {
     lists: AtomicUsize,
     is_quick: AtomicBool,
 }
 
-fn missing<T>() -> Result<T> {
+fn missing_file<T>() -> Result<T> {
     Err(Error::new(ErrorKind::NotFound, "it is not there"))
 }
 
-impl Files for Slow {
+impl Files for SlowFolder {
     async fn read(&self, _: &Reporter, _: FileRead) -> Result<(FileBytes, Vec<u8>)> {
-        missing()
+        missing_file()
     }
 
     async fn write(&self, _: &Reporter, _: FileWrite, _: Vec<u8>) -> Result<FileFacts> {
-        missing()
+        missing_file()
     }
 
     async fn stat(&self, _: &Reporter, _: FilePath) -> Result<FileFacts> {
-        missing()
+        missing_file()
     }
 
     async fn list(&self, _: &Reporter, list: FolderList) -> Result<FolderEntries> {
@@ -46,11 +46,11 @@ impl Files for Slow {
     }
 
     async fn delete(&self, _: &Reporter, _: FileDelete) -> Result<()> {
-        missing()
+        missing_file()
     }
 
     async fn make_folder(&self, _: &Reporter, _: FolderMake) -> Result<()> {
-        missing()
+        missing_file()
     }
 }
 
@@ -69,9 +69,10 @@ fn poll<T>(future: impl Future<Output = T>, is_enough: impl Fn() -> bool) -> Opt
 #[test]
 fn dropped_call_loses_no_pending_request() {
     let home = detached_home();
-    let files = Slow::default();
-    let work = move |line| engine::walk(&RemoteFiles::new(line, None), &FileWalk::default());
-    let mut walk = poll(EnginePageExchange::begin(&files, &home, work), || false).unwrap().unwrap();
+    let files = SlowFolder::default();
+    let work = move |line| engine::walk_pages(&RemoteFiles::new(line, None), &FileWalk::default());
+    let mut walk =
+        poll(EnginePageExchange::start_engine(&files, &home, work), || false).unwrap().unwrap();
     let dropped = poll(walk.next_page(&files, &home), || files.lists.load(SeqCst) == 2);
     assert!(dropped.is_none());
     files.is_quick.store(true, SeqCst);

@@ -56,7 +56,7 @@ pub(super) struct FileMatches {
 }
 
 impl FileMatches {
-    pub(super) fn count(path: &[u8], matches: u64) -> Self {
+    pub(super) fn from_count(path: &[u8], matches: u64) -> Self {
         Self { path: path.into(), lines: Vec::new(), bytes: path.len(), matches: Some(matches) }
     }
 }
@@ -75,8 +75,8 @@ pub(super) enum SearchEvent {
 
 /// The shared state. See the module docs.
 #[derive(Debug)]
-pub(super) struct SearchBoard<F: SearchableFolder> {
-    state: Mutex<SearchBoardState<F>>,
+pub(super) struct SearchCoordinator<F: SearchableFolder> {
+    state: Mutex<SearchCoordinatorState<F>>,
     /// Signalled when there is work, or room for more.
     work: Condvar,
     /// Signalled when there are results, and at the end.
@@ -89,7 +89,7 @@ pub(super) struct SearchBoard<F: SearchableFolder> {
 }
 
 #[derive(Debug)]
-struct SearchBoardState<F: SearchableFolder> {
+struct SearchCoordinatorState<F: SearchableFolder> {
     waiting: VecDeque<(u64, FileSearchBatch<F>)>,
     /// The batches whose results are not on a page yet, in order.
     slots: VecDeque<SearchBatchSlot>,
@@ -114,9 +114,9 @@ impl<F: SearchableFolder> Default for FileSearchBatch<F> {
     }
 }
 
-impl<F: SearchableFolder> Default for SearchBoard<F> {
+impl<F: SearchableFolder> Default for SearchCoordinator<F> {
     fn default() -> Self {
-        let state = SearchBoardState {
+        let state = SearchCoordinatorState {
             waiting: VecDeque::new(),
             slots: VecDeque::new(),
             first: 0,
@@ -137,12 +137,12 @@ impl<F: SearchableFolder> Default for SearchBoard<F> {
 }
 
 impl<F: SearchableFolder> FileSearchBatch<F> {
-    pub(super) fn add(&mut self, job: FileSearchJob<F>) {
+    pub(super) fn add_job(&mut self, job: FileSearchJob<F>) {
         let is_same = match (self.jobs.last().map(|it| &it.source), &job.source) {
             (
                 Some(FileSearchSource::In { folder: last, .. }),
                 FileSearchSource::In { folder, .. },
-            ) => last.is_same(folder),
+            ) => last.is_same_folder(folder),
             _ => false,
         };
         self.folders += usize::from(!is_same);
@@ -154,10 +154,10 @@ impl<F: SearchableFolder> FileSearchBatch<F> {
     }
 }
 
-impl<F: SearchableFolder> SearchBoard<F> {
+impl<F: SearchableFolder> SearchCoordinator<F> {
     /// Passes a batch to the search threads, and waits for room. Returns false if the search was
     /// cancelled.
-    pub(super) fn push(&self, batch: FileSearchBatch<F>) -> bool {
+    pub(super) fn push_batch(&self, batch: FileSearchBatch<F>) -> bool {
         let mut state = self.state.lock();
         while state.slots.len() >= BATCHES_MAX && !self.is_cancelled() {
             self.work.wait(&mut state);
@@ -173,12 +173,12 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Records how many entries the walk has skipped so far.
-    pub(super) fn left_out(&self, left_out: SkippedEntryCounts) {
+    pub(super) fn record_skipped(&self, left_out: SkippedEntryCounts) {
         self.state.lock().totals.left_out = left_out;
     }
 
     /// Records that the walk is over.
-    pub(super) fn walk_is_over(&self, unreadable: Vec<String>) {
+    pub(super) fn finish_walk(&self, unreadable: Vec<String>) {
         let mut state = self.state.lock();
         state.is_walked = true;
         unreadable.into_iter().for_each(|line| state.add_unreadable(line));
@@ -210,7 +210,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
             if self.is_cancelled() {
                 return false;
             }
-            let Some(slot) = state.slot(number) else { return false };
+            let Some(slot) = state.batch_slot(number) else { return false };
             if slot.bytes < BATCH_BYTES_MAX {
                 slot.bytes += piece.bytes;
                 slot.pieces.push_back(piece);
@@ -224,7 +224,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Records that a batch was searched, with its counts.
-    pub(super) fn done(&self, number: u64, totals: &SearchTotals, unreadable: Vec<String>) {
+    pub(super) fn finish_batch(&self, number: u64, totals: &SearchTotals, unreadable: Vec<String>) {
         let mut state = self.state.lock();
         let all = &mut state.totals;
         all.matches += totals.matches;
@@ -233,7 +233,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
         all.files_too_large += totals.files_too_large;
         all.files_binary += totals.files_binary;
         unreadable.into_iter().for_each(|line| state.add_unreadable(line));
-        if let Some(slot) = state.slot(number) {
+        if let Some(slot) = state.batch_slot(number) {
             slot.is_done = true;
         }
         if number == state.first {
@@ -242,7 +242,7 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Waits until the deadline for the next event, in order.
-    pub(super) fn next(&self, until: Instant) -> SearchEvent {
+    pub(super) fn next_event(&self, until: Instant) -> SearchEvent {
         let mut state = self.state.lock();
         loop {
             if self.is_cancelled() {
@@ -263,7 +263,10 @@ impl<F: SearchableFolder> SearchBoard<F> {
         }
     }
 
-    fn take_event(&self, state: &mut MutexGuard<'_, SearchBoardState<F>>) -> Option<SearchEvent> {
+    fn take_event(
+        &self,
+        state: &mut MutexGuard<'_, SearchCoordinatorState<F>>,
+    ) -> Option<SearchEvent> {
         while let Some(slot) = state.slots.front_mut() {
             if let Some(piece) = slot.pieces.pop_front() {
                 slot.bytes -= piece.bytes;
@@ -286,15 +289,15 @@ impl<F: SearchableFolder> SearchBoard<F> {
         (state.totals, std::mem::take(&mut state.unreadable))
     }
 
-    pub(super) fn tell_no_more(&self) {
+    pub(super) fn set_limit_reached(&self) {
         self.is_enough.store(true, Relaxed);
     }
 
-    pub(super) fn is_enough(&self) -> bool {
+    pub(super) fn is_limit_reached(&self) -> bool {
         self.is_enough.load(Relaxed)
     }
 
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(super) fn is_caller_waiting(&self) -> bool {
         self.is_awaited.load(Relaxed)
     }
 
@@ -313,15 +316,15 @@ impl<F: SearchableFolder> SearchBoard<F> {
     }
 
     /// Returns a guard that records a panic of its thread.
-    pub(super) fn guard(self: &Arc<Self>) -> SearchBoardGuard<F> {
-        SearchBoardGuard(Arc::clone(self))
+    pub(super) fn panic_guard(self: &Arc<Self>) -> SearchPanicGuard<F> {
+        SearchPanicGuard(Arc::clone(self))
     }
 }
 
-/// See [`SearchBoard::guard`].
-pub(super) struct SearchBoardGuard<F: SearchableFolder>(Arc<SearchBoard<F>>);
+/// See [`SearchCoordinator::panic_guard`].
+pub(super) struct SearchPanicGuard<F: SearchableFolder>(Arc<SearchCoordinator<F>>);
 
-impl<F: SearchableFolder> Drop for SearchBoardGuard<F> {
+impl<F: SearchableFolder> Drop for SearchPanicGuard<F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.state.lock().has_failed = true;
@@ -330,8 +333,8 @@ impl<F: SearchableFolder> Drop for SearchBoardGuard<F> {
     }
 }
 
-impl<F: SearchableFolder> SearchBoardState<F> {
-    fn slot(&mut self, number: u64) -> Option<&mut SearchBatchSlot> {
+impl<F: SearchableFolder> SearchCoordinatorState<F> {
+    fn batch_slot(&mut self, number: u64) -> Option<&mut SearchBatchSlot> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get_mut(at)
     }
