@@ -20,11 +20,11 @@ pub const PARTS_MAX: usize = 4096;
 /// # use jaato_plugin_sdk_provider::StreamingAnswer;
 /// # use jaato_plugin_sdk::types::{FinishReason, Part};
 /// let mut answer = StreamingAnswer::new();
-/// answer.thought("hm", None);
-/// answer.sign("as the server signed it"); // comes after the thought, without text
-/// answer.text("Yes.");
+/// answer.add_thought("hm", None);
+/// answer.sign_last_part("as the server signed it"); // comes after the thought, without text
+/// answer.add_text("Yes.");
 /// answer.end_part();
-/// answer.text("And no."); // a block of its own, as the server sent it
+/// answer.add_text("And no."); // a block of its own, as the server sent it
 /// let completion = answer.finish(FinishReason::Stop);
 /// let thought = Part::thought("hm").with_signature("as the server signed it");
 /// assert_eq!(completion.parts, [thought, Part::text("Yes."), Part::text("And no.")]);
@@ -44,7 +44,7 @@ impl StreamingAnswer {
     }
 
     /// Adds text. Returns `None` for an empty piece.
-    pub fn text(&mut self, piece: &str) -> Option<Delta> {
+    pub fn add_text(&mut self, piece: &str) -> Option<Delta> {
         if piece.is_empty() {
             return None;
         }
@@ -58,7 +58,7 @@ impl StreamingAnswer {
     /// Adds reasoning. Returns `None` for an empty piece. The signature contains the data that the
     /// server needs back with the reasoning, and stays with the part for later requests. A
     /// signature without text signs the open thought, or an empty new one if no thought is open.
-    pub fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
+    pub fn add_thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
         if piece.is_empty() {
             let signature = signature?;
             match self.parts.last_mut() {
@@ -103,18 +103,18 @@ impl StreamingAnswer {
 
     /// Signs the last part if it is a text, a thought or a call, open or not. The pieces of a
     /// signature are concatenated. Returns false if no part can be signed.
-    pub fn sign(&mut self, piece: &str) -> bool {
+    pub fn sign_last_part(&mut self, piece: &str) -> bool {
         let place = self.parts.last_mut().and_then(Part::signature_mut);
         place.map(|place| place.get_or_insert_default().push_str(piece)).is_some()
     }
 
     /// Adds an item that only this provider understands and that must go back at this position.
-    pub fn opaque(&mut self, item: Value) {
+    pub fn add_opaque(&mut self, item: Value) {
         self.begin_part(Part::opaque(item));
     }
 
     /// Adds a complete call.
-    pub fn call(&mut self, call: ToolCall) -> Delta {
+    pub fn add_call(&mut self, call: ToolCall) -> Delta {
         self.begin_part(Part::ToolCall(call.clone()));
         Delta::ToolCall(call)
     }
@@ -154,7 +154,7 @@ impl StreamingAnswer {
 
     /// Returns the number of parts so far: runs of text, runs of reasoning, calls, and opaque
     /// parts.
-    pub fn parts(&self) -> usize {
+    pub fn part_count(&self) -> usize {
         self.parts.len()
     }
 
@@ -162,7 +162,7 @@ impl StreamingAnswer {
     /// servers report `stop` after a call. Only `max_tokens` and `context_exceeded` are kept,
     /// because the last call may be truncated.
     pub fn finish(mut self, reason: FinishReason) -> Completion {
-        self.parts.retain(|part| !is_nothing(part));
+        self.parts.retain(|part| !is_empty_part(part));
         let has_calls = self.parts.iter().any(|part| part.as_tool_call().is_some());
         let finish_reason = match reason {
             FinishReason::MaxTokens | FinishReason::ContextExceeded => reason,
@@ -196,7 +196,7 @@ impl StreamingAnswer {
 }
 
 /// Returns true for a text or thought that is empty and unsigned.
-fn is_nothing(part: &Part) -> bool {
+fn is_empty_part(part: &Part) -> bool {
     match part {
         Part::Text { text, signature, .. } | Part::Thought { text, signature, .. } => {
             text.is_empty() && signature.is_none()

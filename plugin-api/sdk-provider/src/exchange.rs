@@ -46,7 +46,7 @@ pub struct ExpectedResponse {
 
 impl ExpectedResponse {
     /// Reads the form from a request's options.
-    pub fn of(request: &CompletionRequest) -> Self {
+    pub fn from_request(request: &CompletionRequest) -> Self {
         let RequestOptions { stream, extra_headers, .. } = &request.options;
         Self { streams: *stream != Some(false), headers: extra_headers.clone() }
     }
@@ -97,7 +97,7 @@ pub fn serialize_body(
         serde_json::to_vec(body)
     } else {
         serde_json::to_value(body).and_then(|mut body| {
-            lay_over(&mut body, &options.extra_body);
+            merge_into_object(&mut body, &options.extra_body);
             serde_json::to_vec(&body)
         })
     };
@@ -113,14 +113,16 @@ pub fn serialize_body(
 }
 
 /// Merges values into an object recursively. `null` removes a key.
-fn lay_over(body: &mut Value, extra: &Map<String, Value>) {
+fn merge_into_object(body: &mut Value, extra: &Map<String, Value>) {
     let Some(body) = body.as_object_mut() else { return };
     for (key, value) in extra {
         match (value, body.get_mut(key)) {
             (Value::Null, _) => {
                 body.remove(key);
             }
-            (Value::Object(inner), Some(known)) if known.is_object() => lay_over(known, inner),
+            (Value::Object(inner), Some(known)) if known.is_object() => {
+                merge_into_object(known, inner)
+            }
             (value, _) => {
                 body.insert(key.clone(), value.clone());
             }
@@ -180,7 +182,7 @@ pub async fn receive_answer<R: AnswerReader>(
             match ended {
                 ProviderStreamEnd::AsStream => finish_answer(host, reader, &head, characters),
                 ProviderStreamEnd::AsSomethingElse => {
-                    Err(wrong_form::<R>(url, content_type.as_deref()))
+                    Err(wrong_form_error::<R>(url, content_type.as_deref()))
                 }
             }
         }
@@ -189,13 +191,13 @@ pub async fn receive_answer<R: AnswerReader>(
             let body = [first, rest].concat();
             let body = strip_byte_order_mark(&body);
             // If the body is not text, it is not JSON either, and the reader reports that.
-            let repaired = std::str::from_utf8(body).map(|text| characters.repair(text));
+            let repaired = std::str::from_utf8(body).map(|text| characters.repair_json(text));
             let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
-            stream::emit(host, reader.whole(url, body)?, &mut characters);
+            stream::emit(host, reader.handle_whole_body(url, body)?, &mut characters);
             finish_answer(host, reader, &head, characters)
         }
         ResponseFormat::Compressed => Err(compressed_answer_error(url)),
-        ResponseFormat::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
+        ResponseFormat::Page => Err(wrong_form_error::<R>(url, content_type.as_deref())),
     }
 }
 
@@ -250,21 +252,21 @@ fn finish_answer<R: AnswerReader>(
     stream::emit(host, deltas, &mut characters);
     characters.join_completion(&mut completion);
     let usage = &completion.usage;
-    completion.next_after_ms = limits::next_after_ms(|name| head.get(name), usage);
+    completion.next_after_ms = limits::next_request_delay_ms(|name| head.get(name), usage);
     Ok(completion)
 }
 
 /// Returns the error of an answer that does not belong to the protocol.
-pub fn wrong_form<R: AnswerReader>(url: &str, content_type: Option<&str>) -> Error {
+pub fn wrong_form_error<R: AnswerReader>(url: &str, content_type: Option<&str>) -> Error {
     let form = content_type.map_or_else(String::new, |it| format!(" (`{it}`)"));
-    let url = failure::shown_url(url);
+    let url = failure::url_for_errors(url);
     let text = format!("`{url}` did not answer with a completion{form}");
     Error::new(ErrorKind::Provider, text).with_hint(R::CHECK_URL)
 }
 
 /// Returns the error of a compressed answer.
 pub fn compressed_answer_error(url: &str) -> Error {
-    let url = failure::shown_url(url);
+    let url = failure::url_for_errors(url);
     let text = format!("`{url}` sent a compressed answer (gzip) without being asked to");
     Error::new(ErrorKind::Provider, text)
         .with_hint("a proxy or gateway compresses answers: disable that for this server")

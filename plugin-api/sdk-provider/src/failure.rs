@@ -89,8 +89,9 @@ pub fn answer_error<'a>(
         Some(said) => format!(": {said}"),
         None => String::new(),
     };
-    let message = format!("`{}` answered {status}{}{said}", shown_url(url), status_name(status));
-    let mut error = Error::new(report.kind(status), message);
+    let message =
+        format!("`{}` answered {status}{}{said}", url_for_errors(url), status_name(status));
+    let mut error = Error::new(report.error_kind(status), message);
     // Anthropic's header that says whether to retry.
     let may_pass = match header("x-should-retry") {
         Some("true") => true,
@@ -116,18 +117,18 @@ pub fn event_error(url: &str, data: &str) -> Error {
 
 fn error_from_words(url: &str, report: &ServerErrorReport) -> Error {
     let said = report.said.as_deref().unwrap_or("it gave no reason");
-    let message = format!("`{}` reports an error: {said}", shown_url(url));
+    let message = format!("`{}` reports an error: {said}", url_for_errors(url));
     // A status of 400 or above is the request's fault unless it is temporary. A missing status is
     // the server's fault.
     let status = report.status.unwrap_or(500);
-    let error = Error::new(report.kind(status), message);
+    let error = Error::new(report.error_kind(status), message);
     let may_pass = is_temporary(status) && !report.is_final();
     if error.kind == ErrorKind::Provider && may_pass { error.temporary() } else { error }
 }
 
 /// Returns the error of an answer that ended before its end mark.
-pub fn cut_answer_error(url: &str, has_begun: bool) -> Error {
-    let url = shown_url(url);
+pub fn truncated_answer_error(url: &str, has_begun: bool) -> Error {
+    let url = url_for_errors(url);
     let text = if has_begun {
         format!("the answer from `{url}` ended early")
     } else {
@@ -138,14 +139,14 @@ pub fn cut_answer_error(url: &str, has_begun: bool) -> Error {
 
 /// Returns the error of an unreadable event.
 pub fn invalid_event_error(url: &str, data: &str, error: &serde_json::Error) -> Error {
-    let (url, shown) = (shown_url(url), shown_word(data));
+    let (url, shown) = (url_for_errors(url), text_beginning(data));
     let text = format!("`{url}` sent an event that is not valid JSON ({error}): `{shown}`");
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
 /// Returns the error of an unreadable answer that is not streamed.
 pub fn invalid_json_error(url: &str, error: &serde_json::Error) -> Error {
-    let text = format!("the answer from `{}` is not valid JSON: {error}", shown_url(url));
+    let text = format!("the answer from `{}` is not valid JSON: {error}", url_for_errors(url));
     Error::new(ErrorKind::Provider, text).temporary()
 }
 
@@ -155,7 +156,7 @@ pub fn answer_limit_error(what: &str) -> Error {
 }
 
 /// Returns the start of a server's text.
-pub fn shown_word(text: &str) -> String {
+pub fn text_beginning(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
@@ -186,16 +187,16 @@ pub fn is_context_overflow(text: &str) -> bool {
 
 /// Returns how long to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub fn retry_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<u64> {
-    let milliseconds = header("retry-after-ms").and_then(|text| number_ms(text, 1.0));
+    let milliseconds = header("retry-after-ms").and_then(|text| parse_milliseconds(text, 1.0));
     let asked = milliseconds.or_else(|| {
         let text = header("retry-after")?;
-        number_ms(text, 1000.0).or_else(|| seconds_until(text, header("date")?))
+        parse_milliseconds(text, 1000.0).or_else(|| seconds_until(text, header("date")?))
     });
     asked.map(|asked| asked.min(RETRY_AFTER_MS_MAX))
 }
 
 /// Returns a URL for errors, without user, password and query.
-pub fn shown_url(url: &str) -> String {
+pub fn url_for_errors(url: &str) -> String {
     let cut = url.find(['?', '#']);
     let shown = cut.map_or(url, |at| &url[..at]);
     let start = shown.find("://").map_or(0, |at| at + 3);
@@ -205,7 +206,7 @@ pub fn shown_url(url: &str) -> String {
     format!("{}{mark}{}{}", &shown[..start], &shown[host..], if cut.is_some() { "?…" } else { "" })
 }
 
-fn number_ms(text: &str, unit_ms: f64) -> Option<u64> {
+fn parse_milliseconds(text: &str, unit_ms: f64) -> Option<u64> {
     let number: f64 = text.trim().parse().ok()?;
     // Casts from floats saturate.
     (number >= 0.0).then_some((number * unit_ms).ceil() as u64)
@@ -296,7 +297,7 @@ impl ServerErrorReport {
         }
     }
 
-    fn kind(&self, status: u16) -> ErrorKind {
+    fn error_kind(&self, status: u16) -> ErrorKind {
         let can_overflow = matches!(status, 400 | 413 | 422 | 429 | 500);
         let is_throttled = status == 429 && self.words.contains(AMBIGUOUS_PHRASE);
         let says_so = is_context_overflow(&self.words) || self.has_overflow_code;

@@ -90,9 +90,9 @@ impl CallFragments {
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn push(&mut self, fragment: &CallFragment<'_>) -> Result<bool> {
+    pub fn add_fragment(&mut self, fragment: &CallFragment<'_>) -> Result<bool> {
         let before = self.calls.len();
-        self.push_list(std::slice::from_ref(fragment))?;
+        self.add_fragments(std::slice::from_ref(fragment))?;
         Ok(self.calls.len() > before)
     }
 
@@ -100,7 +100,7 @@ impl CallFragments {
     ///
     /// # Errors
     /// `limit_reached` beyond [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn push_list(&mut self, list: &[CallFragment<'_>]) -> Result<()> {
+    pub fn add_fragments(&mut self, list: &[CallFragment<'_>]) -> Result<()> {
         if list.len() > CALLS_MAX {
             return Err(too_much(&format!("{CALLS_MAX} tool calls")));
         }
@@ -113,12 +113,12 @@ impl CallFragments {
             }
             let same_index = |other: &&CallFragment<'_>| other.index == fragment.index;
             let later = list[number + 1..].iter().filter(same_index).count();
-            let place = match self.place_of(fragment, later, &taken) {
+            let place = match self.find_call(fragment, later, &taken) {
                 CallFragmentPlace::In(place) => place,
                 CallFragmentPlace::New => self.begin_call(fragment.index)?,
                 CallFragmentPlace::Nowhere => continue,
             };
-            self.calls[place].add(fragment);
+            self.calls[place].append_fragment(fragment);
             taken.push(place);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl CallFragments {
 
     /// Finds the call of a fragment, except the calls that other entries of the same list have
     /// `taken`. `later` entries of the list have the same number.
-    fn place_of(
+    fn find_call(
         &self,
         fragment: &CallFragment<'_>,
         later: usize,
@@ -167,12 +167,12 @@ impl CallFragments {
             }
             Some(_) => CallFragmentPlace::New,
             None if !fragment.name.is_empty() => CallFragmentPlace::New,
-            None => self.place_of_nameless(fragment, free().next()),
+            None => self.find_call_without_name(fragment, free().next()),
         }
     }
 
     /// Finds the call of a fragment without any identification: the last one, while it is open.
-    fn place_of_nameless(
+    fn find_call_without_name(
         &self,
         fragment: &CallFragment<'_>,
         last: Option<usize>,
@@ -208,7 +208,7 @@ impl CallFragments {
                 id = made;
             }
             seen.push(id.clone());
-            let arguments = arguments_of(call.arguments);
+            let arguments = parse_arguments(call.arguments);
             let signature = (!call.signature.is_empty()).then_some(call.signature);
             calls.push(ToolCall { signature, ..ToolCall::new(id, call.name, arguments) });
         }
@@ -217,7 +217,7 @@ impl CallFragments {
 
     /// Ends an answer that reached the token limit. If the last call's arguments had not started,
     /// they become an empty text, which the session rejects, instead of an empty object.
-    pub fn finish_cut(self) -> Vec<ToolCall> {
+    pub fn finish_truncated(self) -> Vec<ToolCall> {
         let is_cut = self.calls.last().is_some_and(|call| call.arguments.trim().is_empty());
         let mut calls = self.finish();
         if let Some(last) = calls.last_mut().filter(|_| is_cut) {
@@ -228,7 +228,7 @@ impl CallFragments {
 }
 
 impl PartialCall {
-    fn add(&mut self, fragment: &CallFragment<'_>) {
+    fn append_fragment(&mut self, fragment: &CallFragment<'_>) {
         if self.id.is_empty() {
             self.id.push_str(fragment.id);
         }
@@ -298,7 +298,7 @@ impl JsonProgress {
 const NULL: &str = "null";
 
 /// Parses arguments. An empty text means no arguments.
-fn arguments_of(text: String) -> Value {
+fn parse_arguments(text: String) -> Value {
     if text.trim().is_empty() || text.trim() == NULL {
         return Value::Object(serde_json::Map::new());
     }

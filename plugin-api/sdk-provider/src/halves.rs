@@ -35,7 +35,7 @@ pub struct SurrogateRepair {
 
 impl SurrogateRepair {
     /// Replaces halves of characters in JSON with stand-ins.
-    pub fn repair<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
+    pub fn repair_json<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         if !json.contains("\\ud") && !json.contains("\\uD") {
             return Cow::Borrowed(json);
         }
@@ -48,13 +48,13 @@ impl SurrogateRepair {
     }
 
     /// Joins the halves in a delta.
-    pub fn join(&mut self, delta: Delta) -> Delta {
+    pub fn join_delta(&mut self, delta: Delta) -> Delta {
         if !self.has_halves {
             return delta;
         }
         match delta {
-            Delta::Text { text, .. } => Delta::text(self.text.push(&text)),
-            Delta::Thought { text, .. } => Delta::thought(self.thought.push(&text)),
+            Delta::Text { text, .. } => Delta::text(self.text.join_piece(&text)),
+            Delta::Thought { text, .. } => Delta::thought(self.thought.join_piece(&text)),
             Delta::ToolCall(mut call) => {
                 join_call(&mut call);
                 Delta::ToolCall(call)
@@ -71,7 +71,7 @@ impl SurrogateRepair {
                     *text = join_surrogates(text)
                 }
                 Part::ToolCall(call) => join_call(call),
-                Part::Opaque(opaque) => opaque.item = join_all(std::mem::take(&mut opaque.item)),
+                Part::Opaque(opaque) => opaque.item = join_value(std::mem::take(&mut opaque.item)),
                 _ => {}
             }
         }
@@ -81,7 +81,7 @@ impl SurrogateRepair {
 /// Parses the JSON of a call's arguments, in which halves may be escaped a second time.
 pub fn read_arguments(text: &str) -> serde_json::Result<Value> {
     serde_json::from_str(text).or_else(|error| {
-        serde_json::from_str(&replace_halves(text)).map(join_all).map_err(|_| error)
+        serde_json::from_str(&replace_halves(text)).map(join_value).map_err(|_| error)
     })
 }
 
@@ -126,10 +126,10 @@ struct SurrogateJoiner {
 
 impl SurrogateJoiner {
     /// Takes a piece and returns it with whole characters.
-    fn push(&mut self, piece: &str) -> String {
+    fn join_piece(&mut self, piece: &str) -> String {
         let mut whole = String::with_capacity(piece.len());
         for character in piece.chars() {
-            let half = half_of(character);
+            let half = stand_in_half(character);
             match (self.held.take(), half) {
                 (Some(first), Some(second @ LOW..=LAST)) => {
                     let code = 0x1_0000 + ((first - HIGH) << 10) + (second - LOW);
@@ -158,16 +158,16 @@ impl SurrogateJoiner {
 fn join_call(call: &mut ToolCall) {
     call.id = join_surrogates(call.id.as_str()).into();
     call.name = join_surrogates(call.name.as_str()).into();
-    call.arguments = join_all(std::mem::take(&mut call.arguments));
+    call.arguments = join_value(std::mem::take(&mut call.arguments));
 }
 
 /// Joins the halves in the texts of a value.
-fn join_all(value: Value) -> Value {
+fn join_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(join_surrogates(&text)),
-        Value::Array(values) => values.into_iter().map(join_all).collect(),
+        Value::Array(values) => values.into_iter().map(join_value).collect(),
         Value::Object(fields) => {
-            let join = |(name, value): (String, Value)| (join_surrogates(&name), join_all(value));
+            let join = |(name, value): (String, Value)| (join_surrogates(&name), join_value(value));
             Value::Object(fields.into_iter().map(join).collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
@@ -176,12 +176,12 @@ fn join_all(value: Value) -> Value {
 
 fn join_surrogates(text: &str) -> String {
     let mut halves = SurrogateJoiner::default();
-    let mut whole = halves.push(text);
+    let mut whole = halves.join_piece(text);
     whole.extend(halves.finish());
     whole
 }
 
-fn half_of(character: char) -> Option<u32> {
+fn stand_in_half(character: char) -> Option<u32> {
     let code = u32::from(character);
     (code >= STAND_INS).then(|| code - STAND_INS + HIGH)
 }
@@ -199,31 +199,32 @@ mod tests {
         }
         let odd = r#"["\ud83e","\udd80x","\ud83e\ud83e\udd80","\uD83E\n"]"#;
         let read: Value = from_str(&replace_halves(odd)).unwrap();
-        assert_eq!(join_all(read), json!(["\u{fffd}", "\u{fffd}x", "\u{fffd}🦀", "\u{fffd}\n"]));
+        assert_eq!(join_value(read), json!(["\u{fffd}", "\u{fffd}x", "\u{fffd}🦀", "\u{fffd}\n"]));
     }
 
     #[test]
     fn surrogate_halves_in_two_deltas_are_joined() {
         let half = |text: &str| from_str::<String>(&replace_halves(text)).unwrap();
         let mut halves = SurrogateJoiner::default();
-        assert_eq!(halves.push(&half(r#""a\ud83e""#)), "a");
-        assert_eq!(halves.push(&half(r#""\udd80b\ud83e""#)), "🦀b");
-        assert_eq!(halves.push("c"), "\u{fffd}c");
+        assert_eq!(halves.join_piece(&half(r#""a\ud83e""#)), "a");
+        assert_eq!(halves.join_piece(&half(r#""\udd80b\ud83e""#)), "🦀b");
+        assert_eq!(halves.join_piece("c"), "\u{fffd}c");
         assert_eq!(halves.finish(), None);
-        assert_eq!(halves.push(&half(r#""\ud83e""#)), "");
+        assert_eq!(halves.join_piece(&half(r#""\ud83e""#)), "");
         assert_eq!(halves.finish(), Some('\u{fffd}'));
     }
 
     #[test]
     fn deltas_and_completion_contain_the_same_joined_text() {
         let mut whole = SurrogateRepair::default();
-        assert!(matches!(whole.repair(r#""a\ud83e\udd80""#), Cow::Borrowed(_)));
+        assert!(matches!(whole.repair_json(r#""a\ud83e\udd80""#), Cow::Borrowed(_)));
         let events = [r#""a\ud83e""#, r#""\udd80b\ud83e""#];
-        let read = events.map(|event| from_str::<String>(&whole.repair(event)).unwrap());
-        let shown = read.each_ref().map(|text| match whole.join(Delta::text(text.as_str())) {
-            Delta::Text { text, .. } => text,
-            other => panic!("{other:?}"),
-        });
+        let read = events.map(|event| from_str::<String>(&whole.repair_json(event)).unwrap());
+        let shown =
+            read.each_ref().map(|text| match whole.join_delta(Delta::text(text.as_str())) {
+                Delta::Text { text, .. } => text,
+                other => panic!("{other:?}"),
+            });
         assert_eq!(shown, ["a", "🦀b"]);
         let mut completion =
             Completion { parts: vec![Part::text(read.concat())], ..Completion::default() };
@@ -236,11 +237,14 @@ mod tests {
     #[test]
     fn surrogate_halves_in_the_id_and_name_of_a_call_are_replaced() {
         let mut whole = SurrogateRepair::default();
-        let json = whole.repair(r#"["c\ud83e1","n\ud83e\udd80\ud83e"]"#).into_owned();
+        let json = whole.repair_json(r#"["c\ud83e1","n\ud83e\udd80\ud83e"]"#).into_owned();
         let [id, name] = from_str::<[String; 2]>(&json).unwrap();
         let call = ToolCall::new(id, name, json!({}));
         let expected = ToolCall::new("c\u{fffd}1", "n🦀\u{fffd}", json!({}));
-        assert_eq!(whole.join(Delta::ToolCall(call.clone())), Delta::ToolCall(expected.clone()));
+        assert_eq!(
+            whole.join_delta(Delta::ToolCall(call.clone())),
+            Delta::ToolCall(expected.clone())
+        );
         let parts = vec![Part::ToolCall(call)];
         let mut completion = Completion { parts, ..Completion::default() };
         whole.join_completion(&mut completion);
@@ -250,6 +254,6 @@ mod tests {
     #[test]
     fn surrogate_halves_in_arguments_are_joined_in_keys_and_values() {
         let text = replace_halves(r#"{"k\ud83e\udd80":["\ud83e"]}"#);
-        assert_eq!(join_all(from_str(&text).unwrap()), json!({ "k🦀": ["\u{fffd}"] }));
+        assert_eq!(join_value(from_str(&text).unwrap()), json!({ "k🦀": ["\u{fffd}"] }));
     }
 }

@@ -57,7 +57,10 @@ const LIMITS: [RateLimitHeaders; 6] = [
 /// Returns how long the next request should wait, in milliseconds, until there is room for a
 /// request as large as the last. Returns `None` if there is room, or if the server reports no
 /// limits.
-pub fn next_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>, usage: &Usage) -> Option<u64> {
+pub fn next_request_delay_ms<'a>(
+    header: impl Fn(&str) -> Option<&'a str>,
+    usage: &Usage,
+) -> Option<u64> {
     // Uses the server's own date, so that its clock may differ from the local one.
     let date = header("date").and_then(|text| httpdate::parse_http_date(text.trim()).ok());
     let now = date.unwrap_or_else(SystemTime::now);
@@ -127,12 +130,12 @@ fn duration_until(text: &str, now: SystemTime) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    fn wait_ms(headers: &[(&str, &str)], prompt_tokens: u64) -> Option<u64> {
+    fn delay_ms(headers: &[(&str, &str)], prompt_tokens: u64) -> Option<u64> {
         let date = [("date", "Mon, 23 Nov 2026 14:00:00 GMT")];
         let all = || headers.iter().chain(&date);
         let find = |name: &str| all().find(|(known, _)| *known == name).map(|it| it.1);
         let usage = Usage { prompt_tokens, cached_tokens: 10, ..Usage::default() };
-        next_after_ms(find, &usage)
+        next_request_delay_ms(find, &usage)
     }
 
     #[test]
@@ -153,19 +156,19 @@ mod tests {
         let tokens = ("x-ratelimit-remaining-tokens", "90");
         let resets = [("x-ratelimit-reset-requests", "9s"), ("x-ratelimit-reset-tokens", "5s")];
         let with = |more: &[(&'static str, &'static str)]| [&resets[..], more].concat();
-        assert_eq!(wait_ms(&with(&[requests, tokens]), 100), None);
-        assert_eq!(wait_ms(&with(&[requests, tokens]), 101), Some(5_000), "the next is as large");
+        assert_eq!(delay_ms(&with(&[requests, tokens]), 100), None);
+        assert_eq!(delay_ms(&with(&[requests, tokens]), 101), Some(5_000), "the next is as large");
         let used_up = ("x-ratelimit-remaining-requests", "0");
-        assert_eq!(wait_ms(&with(&[used_up, tokens]), 101), Some(9_000), "the longer one counts");
-        assert_eq!(wait_ms(&[used_up], 1), None, "no header says how long");
-        assert_eq!(wait_ms(&[], 1), None);
+        assert_eq!(delay_ms(&with(&[used_up, tokens]), 101), Some(9_000), "the longer one counts");
+        assert_eq!(delay_ms(&[used_up], 1), None, "no header says how long");
+        assert_eq!(delay_ms(&[], 1), None);
     }
 
     #[test]
     fn rate_limit_reset_times_are_parsed() {
         let wait_until = |time: &'static str| {
             let remaining = ("anthropic-ratelimit-requests-remaining", "0");
-            wait_ms(&[remaining, ("anthropic-ratelimit-requests-reset", time)], 1)
+            delay_ms(&[remaining, ("anthropic-ratelimit-requests-reset", time)], 1)
         };
         assert_eq!(wait_until("2026-11-23T14:00:09Z"), Some(9_000));
         assert_eq!(wait_until("2026-11-23T14:00:09.25Z"), Some(9_000));

@@ -37,7 +37,7 @@ impl ModelProtocol {
     }
 
     /// Returns the name to show to users.
-    pub fn name(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::ChatCompletions => "OpenAI's chat completions",
             Self::Responses => "OpenAI's Responses",
@@ -49,7 +49,7 @@ impl ModelProtocol {
 }
 
 /// Returns an error if the first event of a stream belongs to another protocol than the reader's.
-pub(crate) fn check<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
+pub(crate) fn check_protocol<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
     let event: Option<Value> = serde_json::from_str(data).ok();
     let (Some(own), Some(other)) =
         (R::PROTOCOL, event.as_ref().and_then(ModelProtocol::from_event))
@@ -59,7 +59,8 @@ pub(crate) fn check<R: AnswerReader>(url: &str, data: &str) -> Result<()> {
     if own == other {
         return Ok(());
     }
-    let (url, own, other_name) = (failure::shown_url(url), own.name(), other.name());
+    let (url, own, other_name) =
+        (failure::url_for_errors(url), own.display_name(), other.display_name());
     let text = format!("`{url}` answered with {other_name}, but the request used {own}");
     Err(Error::new(ErrorKind::Provider, text).with_hint(R::hint_for(other)))
 }

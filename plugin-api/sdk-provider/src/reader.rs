@@ -22,20 +22,20 @@ pub trait AnswerReader: Sized {
     ///
     /// # Errors
     /// An error that the server reports in its answer, an unreadable event, or a limit.
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
+    fn handle_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
 
     /// Takes the event that was open when the stream ended. It may be truncated, and counts only if
     /// it is complete.
     ///
     /// # Errors
-    /// As [`AnswerReader::event`].
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
+    /// As [`AnswerReader::handle_event`].
+    fn handle_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>>;
 
     /// Takes an answer that is not streamed, as JSON. `url` is the URL of the request.
     ///
     /// # Errors
-    /// As [`AnswerReader::event`].
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>>;
+    /// As [`AnswerReader::handle_event`].
+    fn handle_whole_body(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>>;
 
     /// Returns true if the server has announced the end of the stream.
     fn is_done(&self) -> bool;

@@ -26,7 +26,7 @@ pub type BlobContents = BTreeMap<String, Vec<u8>>;
 
 /// Returns the data in user and tool messages, in order. No protocol allows images in a model's own
 /// messages.
-pub fn data_of(request: &CompletionRequest) -> impl Iterator<Item = &DataPart> {
+pub fn visible_data(request: &CompletionRequest) -> impl Iterator<Item = &DataPart> {
     let is_shown = |message: &&Message| matches!(message.role, Role::User | Role::Tool);
     let parts = request.messages.iter().filter(is_shown).flat_map(|message| &message.parts);
     parts.flat_map(|part| match part {
@@ -64,7 +64,7 @@ pub async fn fetch_blobs<'a>(
             Ok(bytes) => {
                 blobs.insert(id.to_owned(), bytes);
             }
-            Err(error) if is_left_out(error.kind) => {
+            Err(error) if is_skipped_error(error.kind) => {
                 let text = format!("the blob `{id}` is not shown to the model: {error}");
                 host.log(LogLevel::Warn, text);
             }
@@ -74,7 +74,7 @@ pub async fn fetch_blobs<'a>(
     Ok(blobs)
 }
 
-fn is_left_out(kind: ErrorKind) -> bool {
+fn is_skipped_error(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::NotFound

@@ -62,8 +62,8 @@ impl ServerEventReader {
     /// # Errors
     /// `limit_reached` if an event is larger than [`EVENT_BYTES_MAX`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<ServerEvent>> {
-        let bytes = self.with_fields(bytes);
-        self.decode(&bytes)
+        let bytes = self.add_field_names(bytes);
+        self.decode_events(&bytes)
     }
 
     /// Ends the stream and returns the event that no blank line has ended, if there is one. It may
@@ -72,11 +72,11 @@ impl ServerEventReader {
         let held = &ERROR_FIELD[..self.held.unwrap_or(0)];
         let rest = [held, b"\n\n"].concat();
         // An event that is too large cannot be complete.
-        self.decode(&rest).ok()?.pop()
+        self.decode_events(&rest).ok()?.pop()
     }
 
     /// Rewrites lines that start with [`ERROR_FIELD`], and lines of JSON without a field.
-    fn with_fields(&mut self, bytes: &[u8]) -> Vec<u8> {
+    fn add_field_names(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut rewritten = Vec::with_capacity(bytes.len() + ERROR_FIELD.len());
         for &byte in bytes {
             let ends_crlf = self.is_after_cr && byte == b'\n';
@@ -105,7 +105,7 @@ impl ServerEventReader {
         rewritten
     }
 
-    fn decode(&mut self, mut bytes: &[u8]) -> Result<Vec<ServerEvent>> {
+    fn decode_events(&mut self, mut bytes: &[u8]) -> Result<Vec<ServerEvent>> {
         let mut events = Vec::new();
         while bytes.has_remaining() {
             match self.decoder.next(&mut bytes) {

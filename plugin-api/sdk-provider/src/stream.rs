@@ -73,7 +73,7 @@ pub(crate) async fn read_answer_events<R: AnswerReader>(
     };
     if let Some(event) = events.finish() {
         let event = repair_event(event, characters);
-        emit(host, reader.last_event(&event)?, characters);
+        emit(host, reader.handle_last_event(&event)?, characters);
     }
     match broken {
         // The model has finished, so a broken connection afterwards loses nothing.
@@ -96,9 +96,9 @@ async fn read_events<R: AnswerReader>(
     for event in events.push(piece).map_err(failure::exchange_error)? {
         let event = repair_event(event, characters);
         if !reader.has_begun() {
-            protocol::check::<R>(url, &event.data)?;
+            protocol::check_protocol::<R>(url, &event.data)?;
         }
-        let deltas = reader.event(&event)?;
+        let deltas = reader.handle_event(&event)?;
         has_said |= !deltas.is_empty();
         emit(host, deltas, characters);
     }
@@ -110,7 +110,7 @@ async fn read_events<R: AnswerReader>(
 }
 
 fn repair_event(mut event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
-    if let Cow::Owned(data) = characters.repair(&event.data) {
+    if let Cow::Owned(data) = characters.repair_json(&event.data) {
         event.data = data;
     }
     event
@@ -119,7 +119,7 @@ fn repair_event(mut event: ServerEvent, characters: &mut SurrogateRepair) -> Ser
 /// Emits the deltas that a reader returned.
 pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut SurrogateRepair) {
     for delta in deltas {
-        host.emit(&characters.join(delta));
+        host.emit(&characters.join_delta(delta));
     }
 }
 

@@ -5,85 +5,85 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Delta, FinishReason, Part, ToolCall, Usage};
 use jaato_plugin_sdk_provider::StreamingAnswer;
 
-fn call(id: &str) -> ToolCall {
+fn tool_call(id: &str) -> ToolCall {
     ToolCall::new(id, "run", json!({}))
 }
 
 #[track_caller]
-fn check(answer: StreamingAnswer, expected: &[Part]) {
+fn check_parts(answer: StreamingAnswer, expected: &[Part]) {
     assert_eq!(answer.finish(FinishReason::Stop).parts, expected);
 }
 
 #[test]
 fn signature_after_a_thought_signs_it_and_emits_no_delta() {
     let mut answer = StreamingAnswer::new();
-    assert_eq!(answer.thought("hm", None), Some(Delta::thought("hm")));
-    assert_eq!(answer.thought("", Some("sig")), None);
-    answer.text("Yes.");
-    check(answer, &[Part::thought("hm").with_signature("sig"), Part::text("Yes.")]);
+    assert_eq!(answer.add_thought("hm", None), Some(Delta::thought("hm")));
+    assert_eq!(answer.add_thought("", Some("sig")), None);
+    answer.add_text("Yes.");
+    check_parts(answer, &[Part::thought("hm").with_signature("sig"), Part::text("Yes.")]);
 }
 
 #[test]
 fn signature_pieces_are_joined_even_after_the_end_of_the_part() {
     let mut answer = StreamingAnswer::new();
-    answer.thought("hm", None);
-    assert!(answer.sign("si"));
+    answer.add_thought("hm", None);
+    assert!(answer.sign_last_part("si"));
     answer.end_part();
-    assert!(answer.sign("g"));
-    check(answer, &[Part::thought("hm").with_signature("sig")]);
+    assert!(answer.sign_last_part("g"));
+    check_parts(answer, &[Part::thought("hm").with_signature("sig")]);
 }
 
 #[test]
 fn a_signature_without_a_thought_makes_an_empty_one() {
     let mut answer = StreamingAnswer::new();
-    assert_eq!(answer.thought("", Some("sig")), None);
-    answer.text("Yes.");
-    assert_eq!(answer.thought("", Some("again")), None);
+    assert_eq!(answer.add_thought("", Some("sig")), None);
+    answer.add_text("Yes.");
+    assert_eq!(answer.add_thought("", Some("again")), None);
     let expected = [
         Part::thought("").with_signature("sig"),
         Part::text("Yes."),
         Part::thought("").with_signature("again"),
     ];
-    check(answer, &expected);
+    check_parts(answer, &expected);
     // A thought that is signed in pieces must be started first.
     let mut answer = StreamingAnswer::new();
-    assert!(!answer.sign("sig"), "there is nothing to sign");
+    assert!(!answer.sign_last_part("sig"), "there is nothing to sign");
     answer.begin_thought();
-    assert!(answer.sign("si") && answer.sign("g"));
-    check(answer, &[Part::thought("").with_signature("sig")]);
+    assert!(answer.sign_last_part("si") && answer.sign_last_part("g"));
+    check_parts(answer, &[Part::thought("").with_signature("sig")]);
 }
 
 #[test]
 fn thoughts_with_different_signatures_are_separate_parts() {
     let mut answer = StreamingAnswer::new();
-    answer.thought("a", Some("one"));
-    answer.thought("b", Some("one"));
-    answer.thought("c", Some("two"));
-    answer.thought("d", None);
+    answer.add_thought("a", Some("one"));
+    answer.add_thought("b", Some("one"));
+    answer.add_thought("c", Some("two"));
+    answer.add_thought("d", None);
     let expected = [
         Part::thought("ab").with_signature("one"),
         Part::thought("c").with_signature("two"),
         Part::thought("d"),
     ];
-    check(answer, &expected);
+    check_parts(answer, &expected);
 }
 
 #[test]
 fn consecutive_blocks_of_the_same_kind_stay_separate() {
     let mut answer = StreamingAnswer::new();
     answer.begin_text();
-    answer.text("o");
-    answer.text("ne");
+    answer.add_text("o");
+    answer.add_text("ne");
     answer.begin_text();
-    answer.text("two");
+    answer.add_text("two");
     answer.end_part();
-    answer.text("three");
+    answer.add_text("three");
     answer.begin_thought();
-    answer.thought("hm", None);
+    answer.add_thought("hm", None);
     answer.end_part();
-    answer.thought("so", None);
+    answer.add_thought("so", None);
     let texts = ["one", "two", "three"].map(Part::text);
-    check(answer, &[&texts[..], &[Part::thought("hm"), Part::thought("so")]].concat());
+    check_parts(answer, &[&texts[..], &[Part::thought("hm"), Part::thought("so")]].concat());
 }
 
 #[test]
@@ -92,32 +92,33 @@ fn empty_part_is_kept_only_if_signed() {
     answer.begin_text();
     answer.begin_thought();
     answer.begin_text();
-    assert!(answer.sign("sig"));
+    assert!(answer.sign_last_part("sig"));
     answer.begin_text();
-    assert_eq!((answer.text(""), answer.thought("", None)), (None, None));
-    check(answer, &[Part::text("").with_signature("sig")]);
+    assert_eq!((answer.add_text(""), answer.add_thought("", None)), (None, None));
+    check_parts(answer, &[Part::text("").with_signature("sig")]);
 }
 
 #[test]
 fn opaque_part_keeps_its_position_and_cannot_be_signed() {
     let mut answer = StreamingAnswer::new();
-    answer.text("a");
-    answer.opaque(json!({ "id": "rs_1" }));
-    answer.text("b");
-    answer.opaque(json!({ "id": "rs_2" }));
-    assert!(!answer.sign("sig"), "an opaque part has no signature");
+    answer.add_text("a");
+    answer.add_opaque(json!({ "id": "rs_1" }));
+    answer.add_text("b");
+    answer.add_opaque(json!({ "id": "rs_2" }));
+    assert!(!answer.sign_last_part("sig"), "an opaque part has no signature");
     let [one, two] = ["rs_1", "rs_2"].map(|id| Part::opaque(json!({ "id": id })));
-    check(answer, &[Part::text("a"), one, Part::text("b"), two]);
+    check_parts(answer, &[Part::text("a"), one, Part::text("b"), two]);
 }
 
 #[test]
 fn tool_calls_can_be_signed() {
     let mut answer = StreamingAnswer::new();
-    assert_eq!(answer.call(call("a")), Delta::ToolCall(call("a")));
-    assert!(answer.sign("sig"));
-    answer.call(call("b"));
-    let expected = [Part::ToolCall(call("a")).with_signature("sig"), Part::ToolCall(call("b"))];
-    check(answer, &expected);
+    assert_eq!(answer.add_call(tool_call("a")), Delta::ToolCall(tool_call("a")));
+    assert!(answer.sign_last_part("sig"));
+    answer.add_call(tool_call("b"));
+    let expected =
+        [Part::ToolCall(tool_call("a")).with_signature("sig"), Part::ToolCall(tool_call("b"))];
+    check_parts(answer, &expected);
 }
 
 #[test]
@@ -136,10 +137,10 @@ fn finish_reason_depends_on_tool_calls() {
         (R::Unknown, R::ToolUse, R::Unknown),
     ] {
         let mut answer = StreamingAnswer::new();
-        answer.text("a");
+        answer.add_text("a");
         assert_eq!(answer.finish(said).finish_reason, without, "{said:?}");
         let mut answer = StreamingAnswer::new();
-        answer.call(call("a"));
+        answer.add_call(tool_call("a"));
         assert_eq!(answer.finish(said).finish_reason, with_calls, "{said:?} next to a call");
     }
 }
@@ -153,7 +154,7 @@ fn unknown_finish_word_is_kept_unless_there_are_calls() {
     assert_eq!(completion.finish_word.as_deref(), Some("moon"));
     assert_eq!(completion.usage.output_tokens, 7);
     let mut answer = StreamingAnswer::new();
-    answer.call(call("a"));
+    answer.add_call(tool_call("a"));
     let completion = answer.finish_with_word("moon");
     assert_eq!((completion.finish_reason, completion.finish_word), (FinishReason::ToolUse, None));
 }
@@ -162,36 +163,36 @@ fn unknown_finish_word_is_kept_unless_there_are_calls() {
 fn parts_are_counted_during_streaming() {
     let mut answer = StreamingAnswer::new();
     assert!(answer.is_empty());
-    answer.text("a");
-    answer.text("b");
-    answer.opaque(json!(1));
-    assert_eq!((answer.parts(), answer.is_empty()), (2, false));
+    answer.add_text("a");
+    answer.add_text("b");
+    answer.add_opaque(json!(1));
+    assert_eq!((answer.part_count(), answer.is_empty()), (2, false));
 }
 
 #[test]
 fn calls_received_in_pieces_keep_their_positions() {
     let mut answer = StreamingAnswer::new();
     answer.begin_call();
-    answer.thought("hm", Some("sig"));
+    answer.add_thought("hm", Some("sig"));
     answer.begin_call();
-    answer.text("so");
-    let deltas = answer.end_calls(vec![call("a"), call("b"), call("c")]);
-    assert_eq!(deltas, ["a", "b", "c"].map(|id| Delta::ToolCall(call(id))));
-    let [a, b, c] = ["a", "b", "c"].map(|id| Part::ToolCall(call(id)));
-    check(answer, &[a, Part::thought("hm").with_signature("sig"), b, Part::text("so"), c]);
+    answer.add_text("so");
+    let deltas = answer.end_calls(vec![tool_call("a"), tool_call("b"), tool_call("c")]);
+    assert_eq!(deltas, ["a", "b", "c"].map(|id| Delta::ToolCall(tool_call(id))));
+    let [a, b, c] = ["a", "b", "c"].map(|id| Part::ToolCall(tool_call(id)));
+    check_parts(answer, &[a, Part::thought("hm").with_signature("sig"), b, Part::text("so"), c]);
 }
 
 #[test]
 fn position_without_a_call_adds_no_part() {
     let mut answer = StreamingAnswer::new();
     answer.begin_call();
-    answer.text("so");
+    answer.add_text("so");
     answer.begin_call();
-    assert_eq!(answer.end_calls(vec![call("a")]).len(), 1);
-    answer.text("and");
-    check(answer, &[Part::ToolCall(call("a")), Part::text("so"), Part::text("and")]);
+    assert_eq!(answer.end_calls(vec![tool_call("a")]).len(), 1);
+    answer.add_text("and");
+    check_parts(answer, &[Part::ToolCall(tool_call("a")), Part::text("so"), Part::text("and")]);
     let mut declined = StreamingAnswer::new();
-    declined.text("no");
+    declined.add_text("no");
     declined.begin_call();
     assert_eq!(declined.end_calls(Vec::new()), []);
     let completion = declined.finish(FinishReason::Refused);

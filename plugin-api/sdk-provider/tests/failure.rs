@@ -5,8 +5,8 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure::{
-    answer_error, cut_answer_error, event_error, exchange_error, invalid_event_error,
-    is_compressed, is_context_overflow, reported_error, retry_after_ms, shown_url,
+    answer_error, event_error, exchange_error, invalid_event_error, is_compressed,
+    is_context_overflow, reported_error, retry_after_ms, truncated_answer_error, url_for_errors,
 };
 
 const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
@@ -18,7 +18,7 @@ fn error_for_answer(status: u16, body: &str) -> Error {
 
 /// Checks the kind, the retry class, and the text after the URL.
 #[track_caller]
-fn check(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
+fn check_error(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
     let error = error_for_answer(status, body);
     assert_eq!((error.kind, error.retry), (kind, retry), "{error}");
     assert_eq!(error.message, format!("`{SHOWN}` answered {text}"));
@@ -35,15 +35,21 @@ fn error_message_is_found_in_every_known_body_format() {
         r#"{"detail":"no such model."}"#,
         "no such\nmodel\n",
     ] {
-        check(404, body, kind, retry, "404 (not found): no such model");
+        check_error(404, body, kind, retry, "404 (not found): no such model");
     }
-    check(404, r#"{"detail":[{"loc":["x"]}]}"#, kind, retry, r#"404 (not found): [{"loc":["x"]}]"#);
+    check_error(
+        404,
+        r#"{"detail":[{"loc":["x"]}]}"#,
+        kind,
+        retry,
+        r#"404 (not found): [{"loc":["x"]}]"#,
+    );
 }
 
 #[test]
 fn html_and_empty_bodies_leave_only_the_status() {
     for body in ["", " \n", "<html><body>nginx</body></html>", "{}", "null"] {
-        check(503, body, ErrorKind::Provider, Retry::Temporary, "503 (service unavailable)");
+        check_error(503, body, ErrorKind::Provider, Retry::Temporary, "503 (service unavailable)");
     }
 }
 
@@ -63,7 +69,7 @@ fn exhausted_quota_is_a_permanent_error() {
     let body =
         r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
     let text = "429 (too many requests): You exceeded your current quota";
-    check(429, body, ErrorKind::Provider, Retry::Permanent, text);
+    check_error(429, body, ErrorKind::Provider, Retry::Permanent, text);
 }
 
 #[test]
@@ -215,7 +221,7 @@ fn x_should_retry_header_decides_the_retry_class() {
 #[test]
 fn truncated_and_unreadable_answers_are_temporary_errors() {
     let [begun, nothing] =
-        [true, false].map(|has_begun| cut_answer_error("http://u:p@h/v1", has_begun));
+        [true, false].map(|has_begun| truncated_answer_error("http://u:p@h/v1", has_begun));
     assert_eq!(begun.message, "the answer from `http://…@h/v1` ended early");
     assert_eq!(nothing.message, "`http://…@h/v1` sent an empty answer");
     let data = "x".repeat(200);
@@ -242,9 +248,9 @@ fn network_errors_become_provider_errors_and_configuration_errors_stay() {
 
 #[test]
 fn urls_are_shown_without_their_secrets() {
-    assert_eq!(shown_url(URL), SHOWN);
-    assert_eq!(shown_url("http://h:1/a@b"), "http://h:1/a@b");
-    assert_eq!(shown_url("http://a:b@c@h"), "http://…@h");
+    assert_eq!(url_for_errors(URL), SHOWN);
+    assert_eq!(url_for_errors("http://h:1/a@b"), "http://h:1/a@b");
+    assert_eq!(url_for_errors("http://a:b@c@h"), "http://…@h");
 }
 
 #[test]

@@ -4,15 +4,15 @@
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk_provider::{ARGUMENTS_BYTES_MAX, CALLS_MAX, CallFragment, CallFragments};
 
-type Piece<'a> = (Option<u64>, &'a str, &'a str, &'a str);
+type TestFragment<'a> = (Option<u64>, &'a str, &'a str, &'a str);
 
 /// Takes index, id, name and arguments of each piece, and expects `id name arguments` of each call.
 #[track_caller]
-fn check(pieces: &[Piece<'_>], expected: &[&str]) {
+fn check_calls(pieces: &[TestFragment<'_>], expected: &[&str]) {
     let mut fragments = CallFragments::new();
     for &(index, id, name, arguments) in pieces {
         fragments
-            .push(&CallFragment { index, id, name, arguments, ..CallFragment::default() })
+            .add_fragment(&CallFragment { index, id, name, arguments, ..CallFragment::default() })
             .unwrap();
     }
     let calls = fragments.finish();
@@ -26,7 +26,7 @@ const ONE: Option<u64> = Some(1);
 
 #[test]
 fn interleaved_argument_fragments_are_joined_by_index() {
-    check(
+    check_calls(
         &[
             (ZERO, "a", "one", ""),
             (ONE, "b", "two", "{\"x\""),
@@ -40,13 +40,13 @@ fn interleaved_argument_fragments_are_joined_by_index() {
 
 #[test]
 fn call_in_a_single_fragment_is_read() {
-    check(&[(ZERO, "a", "one", "{}")], &["a one {}"]);
-    check(&[(None, "", "one", "{\"x\":1}")], &["call-0 one {\"x\":1}"]);
+    check_calls(&[(ZERO, "a", "one", "{}")], &["a one {}"]);
+    check_calls(&[(None, "", "one", "{\"x\":1}")], &["call-0 one {\"x\":1}"]);
 }
 
 #[test]
 fn calls_with_the_same_index_are_separated_by_id() {
-    check(
+    check_calls(
         &[(ZERO, "a", "one", "{}"), (ZERO, "b", "one", "{"), (ZERO, "", "", "}")],
         &["a one {}", "b one {}"],
     );
@@ -54,7 +54,7 @@ fn calls_with_the_same_index_are_separated_by_id() {
 
 #[test]
 fn calls_without_index_and_id_are_separated_by_name() {
-    check(
+    check_calls(
         &[
             (None, "", "one", "{\"x\""),
             (None, "", "", ":1}"),
@@ -67,7 +67,7 @@ fn calls_without_index_and_id_are_separated_by_name() {
 
 #[test]
 fn calls_without_index_are_separated_by_id() {
-    check(
+    check_calls(
         &[
             (None, "a", "one", "{"),
             (None, "b", "two", "{"),
@@ -80,7 +80,7 @@ fn calls_without_index_are_separated_by_id() {
 
 #[test]
 fn id_and_name_may_repeat_in_each_fragment() {
-    check(
+    check_calls(
         &[(ZERO, "a", "one", ""), (ZERO, "a", "one", "{\"x\":"), (ZERO, "a", "one", "1}")],
         &["a one {\"x\":1}"],
     );
@@ -88,7 +88,7 @@ fn id_and_name_may_repeat_in_each_fragment() {
 
 #[test]
 fn name_split_over_fragments_is_joined() {
-    check(
+    check_calls(
         &[(ZERO, "a", "get_", ""), (ZERO, "", "time", ""), (ZERO, "", "", "{}")],
         &["a get_time {}"],
     );
@@ -98,22 +98,25 @@ fn name_split_over_fragments_is_joined() {
 fn complete_call_with_repeated_id_is_dropped_only_if_identical() {
     for index in [None, ZERO] {
         let one = (index, "a", "one", "{\"x\":1}");
-        check(&[one, one], &["a one {\"x\":1}"]);
-        check(
+        check_calls(&[one, one], &["a one {\"x\":1}"]);
+        check_calls(
             &[one, (index, "a", "one", "{\"x\":2}")],
             &["a one {\"x\":1}", "call-1 one {\"x\":2}"],
         );
-        check(
+        check_calls(
             &[(index, "a", "one", "{}"), (index, "a", "two", "{}")],
             &["a one {}", "call-1 two {}"],
         );
     }
-    check(&[(None, "", "one", "{}"), (None, "", "one", "{}")], &["call-0 one {}", "call-1 one {}"]);
+    check_calls(
+        &[(None, "", "one", "{}"), (None, "", "one", "{}")],
+        &["call-0 one {}", "call-1 one {}"],
+    );
 }
 
 #[test]
 fn missing_arguments_become_an_empty_object() {
-    check(
+    check_calls(
         &[(ZERO, "a", "one", ""), (ONE, "b", "two", " \n"), (Some(2), "c", "three", "null")],
         &["a one {}", "b two {}", "c three {}"],
     );
@@ -121,11 +124,11 @@ fn missing_arguments_become_an_empty_object() {
 
 #[test]
 fn id_wins_over_index_when_fragments_are_assigned() {
-    check(
+    check_calls(
         &[(ZERO, "a", "one", "{\"x\""), (ONE, "a", "", ":1"), (Some(2), "a", "one", "}")],
         &["a one {\"x\":1}"],
     );
-    check(
+    check_calls(
         &[
             (ZERO, "a", "one", "{"),
             (ONE, "b", "two", "{"),
@@ -138,37 +141,40 @@ fn id_wins_over_index_when_fragments_are_assigned() {
 
 #[test]
 fn fragment_without_a_name_does_not_start_a_call() {
-    check(&[(ZERO, "a", "one", "{"), (ZERO, "b", "", "}")], &["a one {}"]);
-    check(&[(ZERO, "a", "one", "{"), (ONE, "", "", "}")], &["a one {}"]);
-    check(&[(ZERO, "a", "one", "{"), (ONE, "b", "", "}")], &["a one {}"]);
-    check(&[(ZERO, "a", "one", "{}"), (ONE, "b", "", ""), (ONE, "", "", " ")], &["a one {}"]);
-    check(&[(None, "", "", ""), (ZERO, "", "one", "{}")], &["call-0 one {}"]);
+    check_calls(&[(ZERO, "a", "one", "{"), (ZERO, "b", "", "}")], &["a one {}"]);
+    check_calls(&[(ZERO, "a", "one", "{"), (ONE, "", "", "}")], &["a one {}"]);
+    check_calls(&[(ZERO, "a", "one", "{"), (ONE, "b", "", "}")], &["a one {}"]);
+    check_calls(&[(ZERO, "a", "one", "{}"), (ONE, "b", "", ""), (ONE, "", "", " ")], &["a one {}"]);
+    check_calls(&[(None, "", "", ""), (ZERO, "", "one", "{}")], &["call-0 one {}"]);
     // It cannot belong to another call, so the model learns that the tool does not exist.
-    check(&[(ZERO, "a", "", "{}")], &["a  {}"]);
+    check_calls(&[(ZERO, "a", "", "{}")], &["a  {}"]);
 }
 
 #[test]
 fn a_name_may_come_after_the_arguments() {
-    check(&[(ZERO, "a", "", "{\"x\":1}"), (ZERO, "", "one", "")], &["a one {\"x\":1}"]);
+    check_calls(&[(ZERO, "a", "", "{\"x\":1}"), (ZERO, "", "one", "")], &["a one {\"x\":1}"]);
 }
 
 #[test]
 fn different_name_starts_a_call_and_repeated_name_continues_it() {
-    check(&[(None, "", "one", ""), (None, "", "two", "")], &["call-0 one {}", "call-1 two {}"]);
-    check(&[(None, "", "one", ""), (None, "", "one", "{}")], &["call-0 one {}"]);
+    check_calls(
+        &[(None, "", "one", ""), (None, "", "two", "")],
+        &["call-0 one {}", "call-1 two {}"],
+    );
+    check_calls(&[(None, "", "one", ""), (None, "", "one", "{}")], &["call-0 one {}"]);
 }
 
 #[test]
 fn braces_in_texts_do_not_end_arguments() {
-    check(
+    check_calls(
         &[(ZERO, "", "one", "{\"x\":\"}\\\"}"), (ZERO, "", "one", "\"}"), (ZERO, "", "one", "{}")],
         &["call-0 one {\"x\":\"}\\\"}\"}", "call-1 one {}"],
     );
 }
 
-/// Like [`check`], for lists.
+/// Like [`check_calls`], for lists.
 #[track_caller]
-fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
+fn check_fragment_lists(lists: &[&[TestFragment<'_>]], expected: &[&str]) {
     let mut fragments = CallFragments::new();
     for list in lists {
         let piece = |&(index, id, name, arguments)| CallFragment {
@@ -178,7 +184,7 @@ fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
             arguments,
             ..CallFragment::default()
         };
-        fragments.push_list(&list.iter().map(piece).collect::<Vec<_>>()).unwrap();
+        fragments.add_fragments(&list.iter().map(piece).collect::<Vec<_>>()).unwrap();
     }
     let shown: Vec<_> = fragments
         .finish()
@@ -192,7 +198,7 @@ fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
 fn entries_of_one_list_are_separate_calls() {
     let expected = ["call-0 one {\"x\":1}", "call-1 two {\"y\":2}"];
     for index in [None, ZERO] {
-        check_lists(
+        check_fragment_lists(
             &[
                 &[(index, "", "one", ""), (index, "", "two", "")],
                 &[(index, "", "", "{\"x\""), (index, "", "", "{\"y\"")],
@@ -201,11 +207,11 @@ fn entries_of_one_list_are_separate_calls() {
             &expected,
         );
     }
-    check_lists(
+    check_fragment_lists(
         &[&[(ZERO, "a", "one", "{}"), (ZERO, "a", "one", "{}")]],
         &["a one {}", "call-1 one {}"],
     );
-    check_lists(
+    check_fragment_lists(
         &[&[(ZERO, "a", "one", "{")], &[(ZERO, "", "", "}"), (ONE, "b", "two", "{}")]],
         &["a one {}", "b two {}"],
     );
@@ -213,14 +219,20 @@ fn entries_of_one_list_are_separate_calls() {
 
 #[test]
 fn truncated_call_without_arguments_gets_no_empty_object() {
-    let cut = |pieces: &[Piece<'_>]| {
+    let cut = |pieces: &[TestFragment<'_>]| {
         let mut fragments = CallFragments::new();
         for &(index, id, name, arguments) in pieces {
             fragments
-                .push(&CallFragment { index, id, name, arguments, ..CallFragment::default() })
+                .add_fragment(&CallFragment {
+                    index,
+                    id,
+                    name,
+                    arguments,
+                    ..CallFragment::default()
+                })
                 .unwrap();
         }
-        let calls = fragments.finish_cut();
+        let calls = fragments.finish_truncated();
         calls.iter().map(|call| call.arguments.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(cut(&[(ZERO, "a", "one", ""), (ONE, "b", "two", " ")]), ["{}", "\"\""]);
@@ -231,13 +243,13 @@ fn truncated_call_without_arguments_gets_no_empty_object() {
 
 #[test]
 fn invalid_json_arguments_are_kept_as_text() {
-    check(&[(ZERO, "a", "one", "{\"x\": tru")], &["a one \"{\\\"x\\\": tru\""]);
-    check(&[(ZERO, "a", "one", "[1]")], &["a one [1]"]);
+    check_calls(&[(ZERO, "a", "one", "{\"x\": tru")], &["a one \"{\\\"x\\\": tru\""]);
+    check_calls(&[(ZERO, "a", "one", "[1]")], &["a one [1]"]);
 }
 
 #[test]
 fn missing_or_duplicate_call_ids_are_replaced_by_unique_ones() {
-    check(
+    check_calls(
         &[
             (ZERO, "", "one", "{}"),
             (ONE, "call-0", "two", "{}"),
@@ -252,7 +264,7 @@ fn the_number_of_calls_is_bounded() {
     let mut fragments = CallFragments::new();
     let mut push = |number: usize| {
         let id = format!("id-{number}");
-        fragments.push(&CallFragment {
+        fragments.add_fragment(&CallFragment {
             id: &id,
             name: "one",
             arguments: "{}",
@@ -268,7 +280,7 @@ fn the_bytes_of_arguments_are_bounded() {
     let push = |bytes: usize| {
         let arguments = "x".repeat(bytes);
         CallFragments::new()
-            .push(&CallFragment { arguments: &arguments, ..CallFragment::default() })
+            .add_fragment(&CallFragment { arguments: &arguments, ..CallFragment::default() })
     };
     assert_eq!(push(ARGUMENTS_BYTES_MAX), Ok(true));
     assert_eq!(push(ARGUMENTS_BYTES_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);

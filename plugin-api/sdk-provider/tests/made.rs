@@ -6,25 +6,25 @@ use jaato_plugin_sdk::types::{Completion, Delta, Part, Usage};
 use jaato_plugin_sdk_provider::{AnswerReader, ServerEvent, ServerEventReader, SurrogateRepair};
 
 /// The formatting of a completion's parts and usage in a test.
-pub struct Words {
+pub struct CompletionFormat {
     pub part: fn(&Part) -> String,
     pub usage: fn(&Usage) -> String,
 }
 
-impl Words {
+impl CompletionFormat {
     /// Reads a stream and returns the deltas, then the completion or the error, one per line.
-    pub fn read<'a>(
+    pub fn format_stream<'a>(
         &self,
         reply: impl AnswerReader,
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> String {
         let mut lines = Vec::new();
         let result = run_reader(reply, pieces, &mut lines);
-        lines.push(self.outcome(result));
+        lines.push(self.format_result(result));
         lines.join("\n")
     }
 
-    pub fn outcome(&self, result: Result<Completion>) -> String {
+    pub fn format_result(&self, result: Result<Completion>) -> String {
         match result {
             Ok(completion) => {
                 let parts: Vec<_> = completion.parts.iter().map(self.part).collect();
@@ -53,17 +53,17 @@ fn run_reader<'a>(
     let mut characters = SurrogateRepair::default();
     let mut events = ServerEventReader::new();
     let mut take = |deltas: Vec<Delta>, characters: &mut SurrogateRepair| {
-        lines.extend(deltas.into_iter().map(|it| delta(&characters.join(it))));
+        lines.extend(deltas.into_iter().map(|it| format_delta(&characters.join_delta(it))));
     };
     for piece in pieces {
         for event in events.push(piece)? {
             let event = repair_event(event, &mut characters);
-            take(reply.event(&event)?, &mut characters);
+            take(reply.handle_event(&event)?, &mut characters);
         }
     }
     if let Some(event) = events.finish() {
         let event = repair_event(event, &mut characters);
-        take(reply.last_event(&event)?, &mut characters);
+        take(reply.handle_last_event(&event)?, &mut characters);
     }
     let (deltas, mut completion) = reply.finish()?;
     take(deltas, &mut characters);
@@ -72,11 +72,11 @@ fn run_reader<'a>(
 }
 
 fn repair_event(event: ServerEvent, characters: &mut SurrogateRepair) -> ServerEvent {
-    let data = characters.repair(&event.data).into_owned();
+    let data = characters.repair_json(&event.data).into_owned();
     ServerEvent { data, ..event }
 }
 
-pub fn delta(delta: &Delta) -> String {
+pub fn format_delta(delta: &Delta) -> String {
     match delta {
         Delta::Text { text, .. } => format!("text {text:?}"),
         Delta::Thought { text, .. } => format!("thought {text:?}"),
@@ -88,7 +88,7 @@ pub fn delta(delta: &Delta) -> String {
 
 /// Reads a stream whole, byte by byte, and split at every byte. All results must be equal.
 #[track_caller]
-pub fn cut_anywhere(
+pub fn read_split_anywhere(
     stream: &str,
     read: impl Fn(&mut dyn Iterator<Item = &[u8]>) -> String,
 ) -> String {

@@ -13,7 +13,7 @@ fn read_events<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
 
 /// Reads the stream whole, byte by byte, and split at every one and every two positions.
 #[track_caller]
-fn check(stream: &str, expected: &[&str]) {
+fn check_events(stream: &str, expected: &[&str]) {
     let stream = stream.as_bytes();
     assert_eq!(read_events([stream]), expected, "whole");
     assert_eq!(read_events(stream.chunks(1)), expected, "byte by byte");
@@ -27,17 +27,20 @@ fn check(stream: &str, expected: &[&str]) {
 
 #[test]
 fn events_end_with_a_blank_line() {
-    check("data: {\"a\": 1}\n\ndata:[DONE]\n\n", &["message|{\"a\": 1}", "message|[DONE]"]);
+    check_events("data: {\"a\": 1}\n\ndata:[DONE]\n\n", &["message|{\"a\": 1}", "message|[DONE]"]);
 }
 
 #[test]
 fn line_ends_may_be_crlf_and_cr() {
-    check("data: a\r\n\r\ndata: b\r\rdata: c\n\r\n", &["message|a", "message|b", "message|c"]);
+    check_events(
+        "data: a\r\n\r\ndata: b\r\rdata: c\n\r\n",
+        &["message|a", "message|b", "message|c"],
+    );
 }
 
 #[test]
 fn comments_blank_lines_ids_and_retry_fields_are_ignored() {
-    check(
+    check_events(
         ": OPENROUTER PROCESSING\n\n\n\n: ping\r\n\r\nid: 7\nretry: 10\ndata: a\n\nretry: 20\n\n",
         &["message|a"],
     );
@@ -45,12 +48,12 @@ fn comments_blank_lines_ids_and_retry_fields_are_ignored() {
 
 #[test]
 fn event_name_and_multiple_data_lines_are_combined() {
-    check("event: error\ndata: {\ndata: }\n\ndata: b\n\n", &["error|{\n}", "message|b"]);
+    check_events("event: error\ndata: {\ndata: }\n\ndata: b\n\n", &["error|{\n}", "message|b"]);
 }
 
 #[test]
 fn multibyte_characters_survive_any_chunk_split() {
-    check("\u{feff}data: größer 漢字 🦀\n\n", &["message|größer 漢字 🦀"]);
+    check_events("\u{feff}data: größer 漢字 🦀\n\n", &["message|größer 漢字 🦀"]);
 }
 
 #[test]
@@ -70,14 +73,17 @@ fn unfinished_last_event_is_returned_at_the_end() {
     for none in ["", "\n", ": ping", "err", "id: 7\n"] {
         assert_eq!(last(none), None, "{none}");
     }
-    check("data: a\n\ndata: half a wo", &["message|a"]);
+    check_events("data: a\n\ndata: half a wo", &["message|a"]);
 }
 
 #[test]
 fn error_field_becomes_an_event_named_error() {
-    check("error: {\"a\":1}\n\n", &["error|{\"a\":1}"]);
-    check("data: error: a\n\nerrors: b\r\nerr\ndata: c\n\n", &["message|error: a", "message|c"]);
-    check("data: a\n\r\nerror:b\r\n\r\n", &["message|a", "error|b"]);
+    check_events("error: {\"a\":1}\n\n", &["error|{\"a\":1}"]);
+    check_events(
+        "data: error: a\n\nerrors: b\r\nerr\ndata: c\n\n",
+        &["message|error: a", "message|c"],
+    );
+    check_events("data: a\n\r\nerror:b\r\n\r\n", &["message|a", "error|b"]);
 }
 
 #[test]
@@ -87,9 +93,9 @@ fn json_without_a_field_name_becomes_event_data() {
         let stream = format!("data: a{end}{}{end}data: b{end}", report.replace('\n', line_end));
         // One blank at the start of each line belongs to the field.
         let expected = report.replace("\n ", "\n");
-        check(&stream, &["message|a", &format!("message|{expected}"), "message|b"]);
+        check_events(&stream, &["message|a", &format!("message|{expected}"), "message|b"]);
     }
-    check("[{\"a\":1}]\n\ndata: {\n\n", &["message|[{\"a\":1}]", "message|{"]);
+    check_events("[{\"a\":1}]\n\ndata: {\n\n", &["message|[{\"a\":1}]", "message|{"]);
     let mut events = ServerEventReader::new();
     assert!(events.push(report.as_bytes()).unwrap().is_empty());
     assert_eq!(events.finish().unwrap().data, report.replace("\n ", "\n"));

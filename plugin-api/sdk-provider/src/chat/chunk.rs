@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::ToolCall;
 
 /// Returns true if a chunk reports an error: in an `error` field, or with a message but no part of
 /// an answer.
-pub(crate) fn is_report(chunk: &Value) -> bool {
+pub(crate) fn is_error_report(chunk: &Value) -> bool {
     let says = |key: &str| chunk[key].is_string();
     let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));
     is_error_reported(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
@@ -23,7 +23,7 @@ pub(crate) fn is_error_reported(error: Option<&Value>) -> bool {
 
 /// Returns the choice to read. A single choice counts regardless of its index, because some servers
 /// number the chunks.
-pub(crate) fn choice_of(chunk: &Value) -> Option<&Value> {
+pub(crate) fn chunk_choice(chunk: &Value) -> Option<&Value> {
     match chunk["choices"].as_array()?.as_slice() {
         [only] => Some(only),
         several => several.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0),
@@ -47,10 +47,14 @@ impl ChunkTextFields {
         let kept: Map<_, _> = kept.map(|(key, value)| (key.to_owned(), value.clone())).collect();
         let signature =
             if kept.is_empty() { String::new() } else { Value::Object(kept).to_string() };
-        Self { arguments: arguments_of(function), signature }
+        Self { arguments: arguments_text(function), signature }
     }
 
-    pub(crate) fn fragment<'a>(&'a self, call: &'a Value, function: &'a Value) -> CallFragment<'a> {
+    pub(crate) fn call_fragment<'a>(
+        &'a self,
+        call: &'a Value,
+        function: &'a Value,
+    ) -> CallFragment<'a> {
         let text = |value: &'a Value| value.as_str().unwrap_or_default();
         CallFragment {
             index: call["index"].as_u64(),
@@ -63,13 +67,13 @@ impl ChunkTextFields {
 }
 
 /// Returns the fields to send back with a call. Signatures of other protocols contain none.
-pub(crate) fn kept_of(call: &ToolCall) -> impl Iterator<Item = (String, Value)> {
+pub(crate) fn signature_fields(call: &ToolCall) -> impl Iterator<Item = (String, Value)> {
     let signature = call.signature.as_deref().unwrap_or_default();
     let kept: Map<String, Value> = serde_json::from_str(signature).unwrap_or_default();
     kept.into_iter().filter(|(key, _)| KEPT.contains(&key.as_str()))
 }
 
-fn arguments_of(function: &Value) -> String {
+fn arguments_text(function: &Value) -> String {
     match &function["arguments"] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, DataPart, Part};
 
-use crate::shown::{BlobContents, IMAGES, PDF, data_of, describe_data};
+use crate::shown::{BlobContents, IMAGES, PDF, describe_data, visible_data};
 
 /// The name of a file without one, because the protocol requires a name.
 pub const FILE_NAME: &str = "file.pdf";
@@ -18,7 +18,7 @@ pub const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Returns the blobs whose bytes go into a request, and the most bytes of each.
 pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
-    let shown = data_of(request).filter(|data| shown_kind(data).is_some());
+    let shown = visible_data(request).filter(|data| shown_kind(data).is_some());
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 
@@ -66,7 +66,7 @@ impl ChatContent {
     }
 
     /// Adds data: as an image or file if its bytes are available, otherwise as a description.
-    pub(crate) fn add(&mut self, data: &DataPart, blobs: &BlobContents) {
+    pub(crate) fn add_data(&mut self, data: &DataPart, blobs: &BlobContents) {
         match data_part(data, blobs) {
             Some(piece) => self.pieces.push(ChatContentPiece::Shown(piece)),
             None => self.push_text(&describe_data(data)),
@@ -78,7 +78,7 @@ impl ChatContent {
         for part in parts {
             match part {
                 Part::Text { text, .. } => self.push_text(text),
-                Part::Data(data) => self.add(data, blobs),
+                Part::Data(data) => self.add_data(data, blobs),
                 _ => {}
             }
         }

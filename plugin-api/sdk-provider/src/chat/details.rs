@@ -27,13 +27,13 @@ impl ReasoningDetails {
     }
 
     /// Adds the entries of one piece, all of which are different. Returns their text.
-    pub(crate) fn push(&mut self, piece: &Value) -> String {
+    pub(crate) fn add_entries(&mut self, piece: &Value) -> String {
         let mut said = String::new();
         let mut taken = Vec::new();
         let list = piece[DETAILS].as_array().map(Vec::as_slice).unwrap_or_default();
         for entry in list.iter().filter_map(Value::as_object) {
             said.extend(TEXTS.iter().filter_map(|key| entry.get(*key)?.as_str()));
-            let at = self.place_of(entry).filter(|at| !taken.contains(at));
+            let at = self.find_entry(entry).filter(|at| !taken.contains(at));
             match at {
                 Some(at) => merge_piece(&mut self.entries[at], entry),
                 None => self.entries.push(entry.clone()),
@@ -45,13 +45,13 @@ impl ReasoningDetails {
 
     /// Finds the entry that a piece continues: the last one with its index, if it has the same kind
     /// and is still open.
-    fn place_of(&self, piece: &Map<String, Value>) -> Option<usize> {
+    fn find_entry(&self, piece: &Map<String, Value>) -> Option<usize> {
         let is_same = |known: &Map<String, Value>, key: &str| known.get(key) == piece.get(key);
         let at = self.entries.iter().rposition(|known| is_same(known, "index"))?;
         let known = &self.entries[at];
         let id = |entry: &Map<String, Value>| entry.get("id").filter(|id| !id.is_null()).cloned();
         let is_other = id(piece).is_some_and(|new| id(known).is_some_and(|old| old != new));
-        let is_ended = is_given(known, SIGNATURE) && TEXTS.iter().any(|key| is_given(piece, key));
+        let is_ended = has_value(known, SIGNATURE) && TEXTS.iter().any(|key| has_value(piece, key));
         // Encrypted entries arrive in full.
         let has_text = TEXTS.iter().any(|key| known.contains_key(*key));
         (is_same(known, "type") && has_text && !is_other && !is_ended).then_some(at)
@@ -79,7 +79,7 @@ fn merge_piece(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
     }
 }
 
-fn is_given(entry: &Map<String, Value>, key: &str) -> bool {
+fn has_value(entry: &Map<String, Value>, key: &str) -> bool {
     entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
 }
 
@@ -97,15 +97,15 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pieces: &[Value], expected: Value) {
+    fn check_details(pieces: &[Value], expected: Value) {
         let mut details = ReasoningDetails::default();
         for piece in pieces {
-            details.push(&json!({ DETAILS: piece }));
+            details.add_entries(&json!({ DETAILS: piece }));
         }
         assert_eq!(details.finish(), Some(json!({ DETAILS: expected })));
     }
 
-    fn text(index: u64, text: &str) -> Value {
+    fn text_detail(index: u64, text: &str) -> Value {
         json!({ "type": "reasoning.text", "text": text, "index": index, "format": "f" })
     }
 
@@ -116,12 +116,17 @@ mod tests {
     #[test]
     fn reasoning_pieces_are_joined_by_index_and_keep_other_fields() {
         let signed = json!({ "type": "reasoning.text", "signature": "s", "index": 0, "x": [1] });
-        check(
-            &[json!([text(0, "a")]), json!([text(1, "c")]), json!([text(0, "b")]), json!([signed])],
+        check_details(
+            &[
+                json!([text_detail(0, "a")]),
+                json!([text_detail(1, "c")]),
+                json!([text_detail(0, "b")]),
+                json!([signed]),
+            ],
             json!([
                 { "type": "reasoning.text", "text": "ab", "index": 0, "format": "f",
                     "signature": "s", "x": [1] },
-                text(1, "c"),
+                text_detail(1, "c"),
             ]),
         );
     }
@@ -129,39 +134,45 @@ mod tests {
     #[test]
     fn reasoning_text_after_a_signature_is_a_new_entry() {
         let signed = json!({ "type": "reasoning.text", "text": "", "signature": "s", "index": 0 });
-        check(
-            &[json!([text(0, "a"), signed]), json!([text(0, "b")])],
-            json!([text(0, "a"), signed, text(0, "b")]),
+        check_details(
+            &[json!([text_detail(0, "a"), signed]), json!([text_detail(0, "b")])],
+            json!([text_detail(0, "a"), signed, text_detail(0, "b")]),
         );
     }
 
     #[test]
     fn encrypted_reasoning_entries_are_never_joined() {
         let (one, two) = (encrypted_detail("1"), encrypted_detail("2"));
-        check(
-            &[json!([text(0, "a")]), json!([one]), json!([two])],
-            json!([text(0, "a"), one, two]),
+        check_details(
+            &[json!([text_detail(0, "a")]), json!([one]), json!([two])],
+            json!([text_detail(0, "a"), one, two]),
         );
         // Also if one of them has no id.
-        check(&[json!([one]), json!([one])], json!([one, one]));
+        check_details(&[json!([one]), json!([one])], json!([one, one]));
     }
 
     #[test]
     fn reasoning_pieces_without_an_index_continue_the_last_entry() {
         let piece = |text: &str| json!([{ "type": "reasoning.summary", "summary": text }]);
-        check(&[piece("a"), piece("b")], json!([{ "type": "reasoning.summary", "summary": "ab" }]));
+        check_details(
+            &[piece("a"), piece("b")],
+            json!([{ "type": "reasoning.summary", "summary": "ab" }]),
+        );
     }
 
     #[test]
     fn entries_of_one_reasoning_list_are_separate() {
-        check(&[json!([text(0, "a"), text(0, "b")])], json!([text(0, "a"), text(0, "b")]));
+        check_details(
+            &[json!([text_detail(0, "a"), text_detail(0, "b")])],
+            json!([text_detail(0, "a"), text_detail(0, "b")]),
+        );
     }
 
     #[test]
     fn invalid_reasoning_details_are_ignored() {
         for odd in [json!(null), json!({}), json!([]), json!([1, "x", null])] {
             let mut details = ReasoningDetails::default();
-            assert_eq!(details.push(&json!({ DETAILS: odd })), "");
+            assert_eq!(details.add_entries(&json!({ DETAILS: odd })), "");
             assert_eq!(details.finish(), None);
         }
     }

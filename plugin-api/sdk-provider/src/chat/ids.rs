@@ -31,7 +31,7 @@ impl CallIdFormat {
     pub fn format_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::AsTheyAre => Cow::Borrowed(id),
-            Self::Plain(chars_max) => plain_id(id, chars_max),
+            Self::Plain(chars_max) => to_alphanumeric_id(id, chars_max),
             Self::Short(chars) => {
                 if id.len() == chars && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
                     return Cow::Borrowed(id);
@@ -43,11 +43,11 @@ impl CallIdFormat {
 }
 
 /// Writes a tool name in valid characters, because servers reject some names that models invent.
-pub fn plain_name(name: &str) -> Cow<'_, str> {
-    plain_id(name, NAME_CHARS_MAX)
+pub fn to_valid_name(name: &str) -> Cow<'_, str> {
+    to_alphanumeric_id(name, NAME_CHARS_MAX)
 }
 
-fn plain_id(id: &str, chars_max: usize) -> Cow<'_, str> {
+fn to_alphanumeric_id(id: &str, chars_max: usize) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !id.is_empty() && id.len() <= chars_max && id.chars().all(is_plain) {
         return Cow::Borrowed(id);
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn invalid_tool_name_is_rewritten_in_a_form_servers_accept() {
-        assert_eq!(plain_name("get_time"), "get_time");
-        assert!(plain_name("functions.get_time").starts_with("functions_get_time-"));
-        assert!(plain_name(&"x".repeat(99)).len() <= NAME_CHARS_MAX);
+        assert_eq!(to_valid_name("get_time"), "get_time");
+        assert!(to_valid_name("functions.get_time").starts_with("functions_get_time-"));
+        assert!(to_valid_name(&"x".repeat(99)).len() <= NAME_CHARS_MAX);
     }
 }

@@ -4,10 +4,10 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, Role, ToolCall, ToolResult};
 
-use super::chunk::kept_of;
+use super::chunk::signature_fields;
 use super::content::{ChatContent, join_text};
 use super::details::{self, DETAILS};
-use super::ids::plain_name;
+use super::ids::to_valid_name;
 use super::quirks::ChatServerQuirks;
 use super::reply::REASONING;
 use super::request_style::{
@@ -56,7 +56,7 @@ fn write_user_message(parts: &[Part], blobs: &BlobContents) -> Value {
             if number == 0 {
                 content.push_text(&attachment_heading(result));
             }
-            content.add(data, blobs);
+            content.add_data(data, blobs);
         }
     }
     content.add_parts(parts, blobs);
@@ -119,9 +119,9 @@ fn encode_call(call: &ToolCall, quirks: &ChatServerQuirks) -> Value {
     let mut written = json!({
         "id": quirks.call_ids.format_id(call.id.as_str()),
         "type": "function",
-        "function": { "name": plain_name(call.name.as_str()), "arguments": arguments },
+        "function": { "name": to_valid_name(call.name.as_str()), "arguments": arguments },
     });
-    for (key, value) in kept_of(call) {
+    for (key, value) in signature_fields(call) {
         written[key] = value;
     }
     written

@@ -30,10 +30,10 @@ mod usage;
 mod wrapped_calls;
 
 pub use content::{BLOB_BYTES_MAX, FILE_NAME, data_url, wanted_blobs};
-pub use ids::{CallIdFormat, plain_name};
+pub use ids::{CallIdFormat, to_valid_name};
 pub use messages::{INVALID_ARGUMENTS, attachment_heading};
-pub use quirks::{ChatServerQuirks, is_of_family};
-pub use reason::{finish_reason as reason_of_word, is_given as is_reason_given};
+pub use quirks::{ChatServerQuirks, is_in_model_family};
+pub use reason::{finish_reason as reason_of_word, is_reason_given};
 pub use refusal::{CHECK_URL, ChatRequestChange, refusal_hint, requested_change};
 pub use reply::{ChatReply, REASONING};
 pub use request::request_body;
@@ -42,7 +42,9 @@ pub use request_style::{
     has_content_after_any_results, has_content_after_results,
 };
 pub use schema::is_strict;
-pub use settings::{OPTIONS, SCHEMA_NAME, begin_of_key, choice_word, effort_word, write_decimal};
+pub use settings::{
+    OPTIONS, SCHEMA_NAME, decimal_json, effort_name, shorten_cache_key, tool_choice_name,
+};
 pub use think::{ThinkPiece, ThinkTags};
 pub use usage::{micro_usd, output_tokens};
 pub use wrapped_calls::unwrap_calls;

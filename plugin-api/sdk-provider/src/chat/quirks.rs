@@ -47,13 +47,13 @@ impl ChatServerQuirks {
 
     /// Returns the role of the system prompt for a model.
     pub fn system_role(&self, model: &str) -> &'static str {
-        let is_developers = self.developer_models.iter().any(|it| is_of_family(model, it));
+        let is_developers = self.developer_models.iter().any(|it| is_in_model_family(model, it));
         if is_developers { "developer" } else { "system" }
     }
 }
 
 /// Returns true if a model belongs to the family whose names have this prefix.
-pub fn is_of_family(name: &str, beginning: &str) -> bool {
+pub fn is_in_model_family(name: &str, beginning: &str) -> bool {
     // A fine-tuned model is named `ft:BASE:…`.
     let name = name.strip_prefix("ft:").unwrap_or(name);
     // `gpt-4` is not a prefix of `gpt-45`, and `o1` not of `o10`.
@@ -75,7 +75,7 @@ mod tests {
             ("o10", "o1", false),
             ("my-gpt-5", "gpt-5", false),
         ] {
-            assert_eq!(is_of_family(name, beginning), expected, "{name}");
+            assert_eq!(is_in_model_family(name, beginning), expected, "{name}");
         }
     }
 

@@ -5,7 +5,7 @@ use jaato_plugin_sdk::serde_json;
 
 use super::refusal::CHECK_URL;
 use super::reply::ChatReply;
-use crate::exchange::wrong_form;
+use crate::exchange::wrong_form_error;
 use crate::{AnswerReader, ModelProtocol, ServerEvent, failure};
 
 impl AnswerReader for ChatReply {
@@ -19,15 +19,15 @@ impl AnswerReader for ChatReply {
         }
     }
 
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         ChatReply::read_event(self, event)
     }
 
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
-        ChatReply::last_event(self, event)
+    fn handle_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        ChatReply::read_last_event(self, event)
     }
 
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+    fn handle_whole_body(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let values = parse_values(url, body)?;
         let deltas = ChatReply::read_complete_answer(self, &values)?;
         let has_choice =
@@ -35,7 +35,7 @@ impl AnswerReader for ChatReply {
         if values.iter().any(has_choice) {
             Ok(deltas)
         } else {
-            Err(wrong_form::<Self>(url, Some("application/json")))
+            Err(wrong_form_error::<Self>(url, Some("application/json")))
         }
     }
 
@@ -66,8 +66,8 @@ fn parse_values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     };
     let values = values.map(|value| value.map(unlisted)).collect::<Result<Vec<_>, _>>();
     let values = values.map_err(|error| failure::invalid_json_error(url, &error))?;
-    if values.iter().any(is_of_ollamas_own) {
-        let shown = failure::shown_url(url);
+    if values.iter().any(is_native_ollama_reply) {
+        let shown = failure::url_for_errors(url);
         let text = format!("`{shown}` answered in the format of Ollama's own API");
         return Err(Error::new(ErrorKind::Provider, text)
             .with_hint("the base URL of Ollama ends in `/v1`: `http://localhost:11434/v1`"));
@@ -77,6 +77,6 @@ fn parse_values(url: &str, body: &[u8]) -> Result<Vec<Value>> {
 
 /// Returns true if a value is from `/api/chat` or `/api/generate`, which send a line of JSON for
 /// each piece.
-fn is_of_ollamas_own(value: &Value) -> bool {
+fn is_native_ollama_reply(value: &Value) -> bool {
     value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
 }

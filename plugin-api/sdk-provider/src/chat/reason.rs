@@ -86,7 +86,7 @@ const ERROR: [&str; 13] = [
 const NO_WORDS: [&str; 3] = ["", "null", "none"];
 
 /// Returns true if a word means that the model has stopped.
-pub fn is_given(word: &str) -> bool {
+pub fn is_reason_given(word: &str) -> bool {
     !NO_WORDS.contains(&normalize_word(word).as_str())
 }
 
@@ -148,14 +148,14 @@ mod tests {
             ("moon", FinishReason::Unknown),
         ] {
             assert_eq!(finish_reason(word), expected, "{word}");
-            assert!(is_given(word), "{word}");
+            assert!(is_reason_given(word), "{word}");
         }
     }
 
     #[test]
     fn empty_and_null_stop_reasons_count_as_missing() {
         for word in ["", " ", "null", "NULL", "None"] {
-            assert!(!is_given(word), "{word}");
+            assert!(!is_reason_given(word), "{word}");
         }
     }
 }

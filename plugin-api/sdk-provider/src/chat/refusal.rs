@@ -17,14 +17,16 @@ pub fn refusal_hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Optio
     Some(match (status, option) {
         (401, _) if had_key => format!("check the key in `{key}`"),
         (401, _) => format!("the server requires a key: set `{key}`"),
-        (400 | 404 | 422 | 500, _) if refuses_tools(&words) => {
+        (400 | 404 | 422 | 500, _) if is_refusing_tools(&words) => {
             "choose a model that can use tools, or run without them: `--tools none`".to_owned()
         }
         (_, Some(option)) => {
             format!("the model or its server does not accept the option `{option}`: leave it out")
         }
         (404, _) if names_model => LIST.to_owned(),
-        (400 | 422, _) if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
+        (400 | 422, _) if names_model && contains_any_phrase(&words, &UNKNOWN_MODEL) => {
+            LIST.to_owned()
+        }
         (404 | 405, _) => CHECK_URL.to_owned(),
         _ => return None,
     })
@@ -50,17 +52,20 @@ pub fn requested_change(status: u16, body: &[u8]) -> Option<ChatRequestChange> {
     if !matches!(status, 400 | 422 | 500) {
         return None;
     }
-    if has_one(&words, &WRONG_ORDER) {
+    if contains_any_phrase(&words, &WRONG_ORDER) {
         return Some(ChatRequestChange::ResultsLast);
     }
-    if has_one(&words, &LIST_OF_TYPES) {
+    if contains_any_phrase(&words, &LIST_OF_TYPES) {
         return Some(ChatRequestChange::SingleTypes);
     }
     if !words.contains(REASONING) {
         return None;
     }
-    let is_refused = || has_one(&words, &UNKNOWN_FIELD).then_some(ChatRequestChange::NoReasoning);
-    has_one(&words, &MISSING).then_some(ChatRequestChange::Reasoning).or_else(is_refused)
+    let is_refused =
+        || contains_any_phrase(&words, &UNKNOWN_FIELD).then_some(ChatRequestChange::NoReasoning);
+    contains_any_phrase(&words, &MISSING)
+        .then_some(ChatRequestChange::Reasoning)
+        .or_else(is_refused)
 }
 
 const LIST: &str = "`jaato model list` lists the models";
@@ -129,11 +134,12 @@ const UNKNOWN_FIELD: [&str; 5] =
 
 fn refused_option(words: &str) -> Option<&'static str> {
     let is_named = |(name, _): &&(&str, &str)| words.contains(name);
-    let setting = SETTINGS.iter().filter(|_| has_one(words, &UNSUPPORTED)).find(is_named);
+    let setting =
+        SETTINGS.iter().filter(|_| contains_any_phrase(words, &UNSUPPORTED)).find(is_named);
     setting.map(|(_, option)| *option)
 }
 
-fn refuses_tools(words: &str) -> bool {
+fn is_refusing_tools(words: &str) -> bool {
     const REFUSALS: [&str; 6] = [
         "does not support tool",
         "do not support tool",
@@ -142,10 +148,10 @@ fn refuses_tools(words: &str) -> bool {
         "support tool use",
         "--enable-auto-tool-choice",
     ];
-    has_one(words, &REFUSALS)
+    contains_any_phrase(words, &REFUSALS)
 }
 
-fn has_one(words: &str, phrases: &[&str]) -> bool {
+fn contains_any_phrase(words: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| words.contains(phrase))
 }
 

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 
-use super::chunk::{ChunkTextFields, choice_of, is_error_reported, is_report};
+use super::chunk::{ChunkTextFields, chunk_choice, is_error_report, is_error_reported};
 use super::details::ReasoningDetails;
 use super::think::{ThinkPiece, ThinkTags};
 use super::wrapped_calls::unwrap_calls;
@@ -95,7 +95,7 @@ impl ChatReply {
         }
         let chunk: Value = serde_json::from_str(data)
             .map_err(|error| failure::invalid_event_error(&self.url, data, &error))?;
-        self.chunk(&chunk)
+        self.read_chunk(&chunk)
     }
 
     /// Takes the event that was open when the stream ended. It counts only if it is complete,
@@ -103,7 +103,7 @@ impl ChatReply {
     ///
     /// # Errors
     /// As [`ChatReply::read_event`].
-    pub fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    pub fn read_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         let is_json = || serde_json::from_str::<Value>(data).is_ok();
         let is_whole = data == DONE || event.name == ERROR_EVENT || is_json();
@@ -118,14 +118,14 @@ impl ChatReply {
     /// Chunks, one per line, end like a stream.
     ///
     /// # Errors
-    /// As [`ChatReply::chunk`].
+    /// As [`ChatReply::read_chunk`].
     pub fn read_complete_answer(&mut self, values: &[Value]) -> Result<Vec<Delta>> {
         let mut deltas = Vec::new();
         for value in values {
-            deltas.extend(self.chunk(value)?);
+            deltas.extend(self.read_chunk(value)?);
         }
         if let [only] = values {
-            self.is_done |= choice_of(only).is_some_and(|choice| choice["message"].is_object());
+            self.is_done |= chunk_choice(only).is_some_and(|choice| choice["message"].is_object());
         }
         Ok(deltas)
     }
@@ -135,8 +135,8 @@ impl ChatReply {
     /// # Errors
     /// An error that the server reports in its answer, or `limit_reached` beyond [`EVENTS_MAX`] and
     /// [`PARTS_MAX`].
-    pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
-        if is_report(chunk) {
+    pub fn read_chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
+        if is_error_report(chunk) {
             return Err(failure::reported_error(&self.url, chunk));
         }
         self.has_begun = true;
@@ -144,17 +144,17 @@ impl ChatReply {
         if self.chunks > EVENTS_MAX {
             return Err(failure::answer_limit_error(&format!("{EVENTS_MAX} pieces")));
         }
-        if let Some(usage) = usage::usage_of_chunk(chunk) {
+        if let Some(usage) = usage::read_chunk_usage(chunk) {
             self.answer.set_usage(usage);
         }
-        let Some(choice) = choice_of(chunk) else { return Ok(Vec::new()) };
+        let Some(choice) = chunk_choice(chunk) else { return Ok(Vec::new()) };
         // OpenRouter reports errors of a choice inside the choice.
         if is_error_reported(choice.get("error")) {
             return Err(failure::reported_error(&self.url, choice));
         }
         let piece = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
-        let mut deltas = self.read_text(piece);
-        if self.answer.parts() > PARTS_MAX {
+        let mut deltas = self.read_message_text(piece);
+        if self.answer.part_count() > PARTS_MAX {
             return Err(failure::answer_limit_error(&format!(
                 "{PARTS_MAX} switches between reasoning and text"
             )));
@@ -163,72 +163,74 @@ impl ChatReply {
             return Err(failure::answer_limit_error(&format!("{PARTS_MAX} pieces of reasoning")));
         }
         self.read_calls(piece, &mut deltas)?;
-        if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
+        if let Some(word) =
+            choice["finish_reason"].as_str().filter(|word| reason::is_reason_given(word))
+        {
             self.finish = Some(word.trim().to_owned());
         }
         Ok(deltas)
     }
 
     /// Takes reasoning, text or a refusal.
-    fn read_text(&mut self, piece: &Value) -> Vec<Delta> {
+    fn read_message_text(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
-        let detailed = self.details.push(piece);
+        let detailed = self.details.add_entries(piece);
         match (text(REASONING), text("reasoning")) {
-            (Some(text), _) => deltas.extend(self.answer.thought(text, Some(REASONING))),
-            (None, Some(text)) => deltas.extend(self.answer.thought(text, None)),
-            (None, None) => deltas.extend(self.answer.thought(&detailed, None)),
+            (Some(text), _) => deltas.extend(self.answer.add_thought(text, Some(REASONING))),
+            (None, Some(text)) => deltas.extend(self.answer.add_thought(text, None)),
+            (None, None) => deltas.extend(self.answer.add_thought(&detailed, None)),
         }
         match &piece["content"] {
-            Value::String(text) => self.text(text, &mut deltas),
+            Value::String(text) => self.add_text(text, &mut deltas),
             Value::Array(parts) => {
                 for part in parts {
-                    self.part(part, &mut deltas);
+                    self.read_content_part(part, &mut deltas);
                 }
             }
             _ => {}
         }
         if let Some(text) = text("refusal") {
-            self.refusal(text, &mut deltas);
+            self.add_refusal(text, &mut deltas);
         }
         deltas
     }
 
     /// Takes text, which may start with reasoning in tags.
-    fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
-        for piece in self.tags.push(piece) {
-            deltas.extend(self.next_delta(piece));
+    fn add_text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
+        for piece in self.tags.push_text(piece) {
+            deltas.extend(self.think_piece_delta(piece));
         }
     }
 
-    fn next_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
+    fn think_piece_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
-            ThinkPiece::Text(text) => self.answer.text(&text),
+            ThinkPiece::Text(text) => self.answer.add_text(&text),
             // The model's template removes it, so it does not go back.
-            ThinkPiece::Thought(text) => self.answer.thought(&text, None),
+            ThinkPiece::Thought(text) => self.answer.add_thought(&text, None),
         }
     }
 
-    fn refusal(&mut self, text: &str, deltas: &mut Vec<Delta>) {
+    fn add_refusal(&mut self, text: &str, deltas: &mut Vec<Delta>) {
         self.is_refused = true;
-        deltas.extend(self.answer.text(text));
+        deltas.extend(self.answer.add_text(text));
     }
 
     /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` that contains such
     /// pieces.
-    fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
+    fn read_content_part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let text = part["text"].as_str().unwrap_or_default();
         match part["type"].as_str() {
             Some("thinking") => {
                 let inner = part["thinking"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let text: String = inner.iter().filter_map(|one| one["text"].as_str()).collect();
-                deltas.extend(self.answer.thought(&text, None));
+                deltas.extend(self.answer.add_thought(&text, None));
             }
             Some("refusal") => {
                 let text = part["refusal"].as_str().filter(|text| !text.is_empty());
-                self.refusal(text.unwrap_or_default(), deltas);
+                self.add_refusal(text.unwrap_or_default(), deltas);
             }
-            Some(_) | None => self.text(text, deltas),
+            Some(_) | None => self.add_text(text, deltas),
         }
     }
 
@@ -243,16 +245,17 @@ impl ChatReply {
             calls.iter().map(|call| ChunkTextFields::from_call(call, &call["function"])).collect();
         let each = calls.iter().zip(&said);
         let mut fragments: Vec<_> =
-            each.map(|(call, said)| said.fragment(call, &call["function"])).collect();
+            each.map(|(call, said)| said.call_fragment(call, &call["function"])).collect();
         let legacy_said = legacy.map(|call| ChunkTextFields::from_call(call, call));
         if let (Some(call), Some(said)) = (legacy, &legacy_said) {
-            fragments.push(CallFragment { index: Some(0), ..said.fragment(&Value::Null, call) });
+            fragments
+                .push(CallFragment { index: Some(0), ..said.call_fragment(&Value::Null, call) });
         }
         let says = |one: &CallFragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
         if deltas.is_empty() && fragments.iter().any(says) {
             deltas.push(Delta::text(String::new()));
         }
-        self.calls.push_list(&fragments)
+        self.calls.add_fragments(&fragments)
     }
 
     /// Ends the answer at the end of the stream. Returns the last deltas and the completion.
@@ -262,11 +265,11 @@ impl ChatReply {
     /// answer.
     pub fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
         if !self.is_complete() {
-            return Err(failure::cut_answer_error(&self.url, self.has_begun));
+            return Err(failure::truncated_answer_error(&self.url, self.has_begun));
         }
         let mut deltas: Vec<Delta> = Vec::new();
         if let Some(piece) = self.tags.finish() {
-            deltas.extend(self.next_delta(piece));
+            deltas.extend(self.think_piece_delta(piece));
         }
         let reason = match self.finish.as_deref().map(reason::finish_reason) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,
@@ -277,7 +280,7 @@ impl ChatReply {
         let calls = match reason {
             // If the answer was stopped from outside, its calls may be incomplete.
             FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
-            FinishReason::MaxTokens | FinishReason::ContextExceeded => calls.finish_cut(),
+            FinishReason::MaxTokens | FinishReason::ContextExceeded => calls.finish_truncated(),
             FinishReason::Stop
             | FinishReason::ToolUse
             | FinishReason::Cancelled
@@ -285,14 +288,14 @@ impl ChatReply {
             | FinishReason::Unknown => calls.finish(),
         };
         if let Some(details) = std::mem::take(&mut self.details).finish() {
-            self.answer.opaque(details);
+            self.answer.add_opaque(details);
         }
         for call in calls {
-            deltas.extend(unwrap_calls(call).into_iter().map(|call| self.answer.call(call)));
+            deltas.extend(unwrap_calls(call).into_iter().map(|call| self.answer.add_call(call)));
         }
         let completion = match (reason, self.finish) {
             (FinishReason::Unknown, Some(word)) => {
-                self.answer.finish_with_word(&failure::shown_word(&word))
+                self.answer.finish_with_word(&failure::text_beginning(&word))
             }
             (_, _) => self.answer.finish(reason),
         };

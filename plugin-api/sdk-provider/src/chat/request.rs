@@ -13,7 +13,7 @@ use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use super::messages::write_messages;
 use super::quirks::ChatServerQuirks;
 use super::request_style::{ChatRequestStyle, ChatSchemaStyle};
-use super::schema::single_typed;
+use super::schema::without_type_lists;
 use super::settings::request_settings;
 use crate::exchange;
 use crate::shown::BlobContents;
@@ -67,7 +67,7 @@ struct StreamOptions {
 fn write_tool(spec: &ToolSpec, schemas: ChatSchemaStyle) -> Value {
     let parameters = match schemas {
         ChatSchemaStyle::AsTheyAre => spec.parameters.clone(),
-        ChatSchemaStyle::SingleTyped => single_typed(&spec.parameters),
+        ChatSchemaStyle::SingleTyped => without_type_lists(&spec.parameters),
     };
     json!({
         "type": "function",

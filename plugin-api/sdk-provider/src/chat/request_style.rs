@@ -61,7 +61,11 @@ impl ChatRequestStyle {
     };
 
     /// Adapts to a refusal. Returns `None` if that would not change the request.
-    pub fn adapt(self, wish: ChatRequestChange, request: &CompletionRequest) -> Option<Self> {
+    pub fn adapt_to_refusal(
+        self,
+        wish: ChatRequestChange,
+        request: &CompletionRequest,
+    ) -> Option<Self> {
         let other = match wish {
             ChatRequestChange::ResultsLast => {
                 Self { outcomes: OutcomePlacement::InLastResult, ..self }

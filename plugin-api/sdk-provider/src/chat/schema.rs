@@ -84,10 +84,10 @@ pub(super) fn has_type_lists(schema: &Value) -> bool {
 
 /// Returns a schema without lists of types. Drops `null`, because a nullable value may be left out.
 /// Several other types become variants of `anyOf`.
-pub(super) fn single_typed(schema: &Value) -> Value {
+pub(super) fn without_type_lists(schema: &Value) -> Value {
     match schema {
         Value::Object(words) => {
-            let each = words.iter().map(|(word, value)| (word.clone(), single_typed(value)));
+            let each = words.iter().map(|(word, value)| (word.clone(), without_type_lists(value)));
             let mut written: Map<String, Value> = each.collect();
             if let Some(Value::Array(names)) = words.get("type") {
                 let names: Vec<&Value> = names.iter().filter(|name| *name != "null").collect();
@@ -102,7 +102,7 @@ pub(super) fn single_typed(schema: &Value) -> Value {
             }
             Value::Object(written)
         }
-        Value::Array(list) => list.iter().map(single_typed).collect(),
+        Value::Array(list) => list.iter().map(without_type_lists).collect(),
         other => other.clone(),
     }
 }
@@ -119,7 +119,7 @@ mod tests {
             "any": { "type": ["integer", "null"], "anyOf": [{ "minimum": 1 }] },
         } });
         assert!(has_type_lists(&schema));
-        let written = single_typed(&schema);
+        let written = without_type_lists(&schema);
         let expected = json!({ "type": "object", "required": ["type"], "properties": {
             "type": { "type": "string", "enum": ["a"] },
             "list": { "type": "array", "items": {
@@ -129,7 +129,7 @@ mod tests {
         } });
         assert_eq!(written, expected);
         assert!(!has_type_lists(&written));
-        assert_eq!(single_typed(&written), written);
+        assert_eq!(without_type_lists(&written), written);
     }
 
     fn schema_with(properties: Value, required: Value) -> Value {

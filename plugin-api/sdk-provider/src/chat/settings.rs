@@ -40,15 +40,15 @@ pub(super) fn request_settings(
             settings.insert(name.to_owned(), value);
         }
     };
-    set("temperature", options.temperature.map(write_decimal));
+    set("temperature", options.temperature.map(decimal_json));
     set(quirks.max_tokens_field, options.max_output_tokens.map(Value::from));
-    let effort = options.effort.and_then(|effort| effort_word(effort, quirks.max_effort));
+    let effort = options.effort.and_then(|effort| effort_name(effort, quirks.max_effort));
     set("reasoning_effort", effort.map(Value::from));
     // Servers reject a tool choice without tools.
     let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
-    let choice = choice.and_then(|choice| choice_word(choice, quirks.any_tool));
+    let choice = choice.and_then(|choice| tool_choice_name(choice, quirks.any_tool));
     set("tool_choice", choice.map(Value::from));
-    set("response_format", options.output_schema.as_ref().map(response_format));
+    set("response_format", options.output_schema.as_ref().map(response_format_json));
     let stop = options.stop.iter().filter(|text| !text.is_empty());
     let stop: Vec<Value> = stop.map(|text| json!(text)).collect();
     set("stop", (!stop.is_empty()).then(|| stop.into()));
@@ -58,7 +58,7 @@ pub(super) fn request_settings(
     }
     if let Some(field) = quirks.session_key_field {
         let key = options.session_key.as_deref().filter(|key| !key.is_empty());
-        set(field, key.map(|key| json!(begin_of_key(key))));
+        set(field, key.map(|key| json!(shorten_cache_key(key))));
     }
     set("service_tier", options.service_tier.as_deref().map(Value::from));
     if !request.tools.is_empty() || options.output_schema.is_some() {
@@ -70,12 +70,12 @@ pub(super) fn request_settings(
 }
 
 /// Writes a number with its own digits: the 32-bit number 0.7 is 0.699999988 in 64 bits.
-pub fn write_decimal(number: f32) -> Value {
+pub fn decimal_json(number: f32) -> Value {
     number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 
 /// Returns the word for a reasoning effort. `most` is the word for the highest effort.
-pub fn effort_word(effort: Effort, most: &'static str) -> Option<&'static str> {
+pub fn effort_name(effort: Effort, most: &'static str) -> Option<&'static str> {
     Some(match effort {
         Effort::None => "none",
         Effort::Minimal => "minimal",
@@ -88,7 +88,7 @@ pub fn effort_word(effort: Effort, most: &'static str) -> Option<&'static str> {
 }
 
 /// Returns the word for a tool choice. `any` is the word for a required call.
-pub fn choice_word(choice: ToolChoice, any: &'static str) -> Option<&'static str> {
+pub fn tool_choice_name(choice: ToolChoice, any: &'static str) -> Option<&'static str> {
     match choice {
         ToolChoice::Auto => Some("auto"),
         ToolChoice::Required => Some(any),
@@ -98,12 +98,12 @@ pub fn choice_word(choice: ToolChoice, any: &'static str) -> Option<&'static str
 }
 
 /// Shortens a cache key to the length that servers accept.
-pub fn begin_of_key(key: &str) -> &str {
+pub fn shorten_cache_key(key: &str) -> &str {
     let end = key.char_indices().nth(CACHE_KEY_CHARS_MAX).map_or(key.len(), |(end, _)| end);
     &key[..end]
 }
 
-fn response_format(schema: &Value) -> Value {
+fn response_format_json(schema: &Value) -> Value {
     let format = json!({ "name": SCHEMA_NAME, "schema": schema, "strict": is_strict(schema) });
     json!({ "type": "json_schema", "json_schema": format })
 }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn too_long_cache_key_is_truncated() {
-        assert_eq!(begin_of_key("é"), "é");
-        assert_eq!(begin_of_key(&"é".repeat(65)).chars().count(), CACHE_KEY_CHARS_MAX);
+        assert_eq!(shorten_cache_key("é"), "é");
+        assert_eq!(shorten_cache_key(&"é".repeat(65)).chars().count(), CACHE_KEY_CHARS_MAX);
     }
 }

@@ -44,10 +44,10 @@ enum ThinkTagPosition {
 
 impl ThinkTags {
     /// Takes a piece of the text and returns the pieces that are certain.
-    pub fn push(&mut self, piece: &str) -> Vec<ThinkPiece> {
+    pub fn push_text(&mut self, piece: &str) -> Vec<ThinkPiece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
-        while self.advance(&mut pieces) {}
+        while self.advance_state(&mut pieces) {}
         pieces
     }
 
@@ -66,7 +66,7 @@ impl ThinkTags {
     }
 
     /// Moves to the next state. Returns false if that needs more text.
-    fn advance(&mut self, pieces: &mut Vec<ThinkPiece>) -> bool {
+    fn advance_state(&mut self, pieces: &mut Vec<ThinkPiece>) -> bool {
         match self.place {
             ThinkTagPosition::Start => self.find_opening_tag(),
             ThinkTagPosition::Opened { end } => self.skip_blanks(ThinkTagPosition::Inside { end }),
@@ -79,7 +79,7 @@ impl ThinkTags {
                     true
                 }
                 None => {
-                    let known = self.held.len() - begun_at_end(&self.held, end);
+                    let known = self.held.len() - partial_tag_length(&self.held, end);
                     pieces.extend(self.take_bytes(known).map(ThinkPiece::Thought));
                     false
                 }
@@ -125,7 +125,7 @@ impl ThinkTags {
 }
 
 /// Returns the number of bytes at the end of a text that may be the start of a tag.
-fn begun_at_end(text: &str, tag: &str) -> usize {
+fn partial_tag_length(text: &str, tag: &str) -> usize {
     (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
 }
 
@@ -141,10 +141,10 @@ mod tests {
 
     /// Reads a text whole and split at every two positions. Expects this thought and text.
     #[track_caller]
-    fn check(text: &str, thought: &str, said: &str) {
+    fn check_think_tags(text: &str, thought: &str, said: &str) {
         let read = |pieces: &[&str]| {
             let mut tags = ThinkTags::default();
-            let mut found: Vec<_> = pieces.iter().flat_map(|piece| tags.push(piece)).collect();
+            let mut found: Vec<_> = pieces.iter().flat_map(|piece| tags.push_text(piece)).collect();
             found.extend(tags.finish());
             let (mut thought, mut said) = (String::new(), String::new());
             for piece in found {
@@ -169,35 +169,35 @@ mod tests {
 
     #[test]
     fn tags_at_the_start_hold_a_thought() {
-        check("<think>I look.</think>It is ö.", "I look.", "It is ö.");
-        check("\n<think>\nI <b> look.\n</think>\n\n yes", "I <b> look.\n", "yes");
-        check("<thinking>a</think></thinking>b", "a</think>", "b");
+        check_think_tags("<think>I look.</think>It is ö.", "I look.", "It is ö.");
+        check_think_tags("\n<think>\nI <b> look.\n</think>\n\n yes", "I <b> look.\n", "yes");
+        check_think_tags("<thinking>a</think></thinking>b", "a</think>", "b");
     }
 
     #[test]
     fn empty_thought_is_left_out() {
-        check("<think>\n\n</think>\n\nyes", "", "yes");
-        check("<think></think>", "", "");
+        check_think_tags("<think>\n\n</think>\n\nyes", "", "yes");
+        check_think_tags("<think></think>", "", "");
     }
 
     #[test]
     fn unclosed_thought_is_still_a_thought() {
-        check("<think>hm </thi", "hm </thi", "");
+        check_think_tags("<think>hm </thi", "hm </thi", "");
     }
 
     #[test]
     fn tags_that_come_later_are_text() {
         for text in ["Use <think> and </think>.", "<thin>", "<", " \n", "a<think>b</think>"] {
-            check(text, "", text);
+            check_think_tags(text, "", text);
         }
-        check("<think>a</think>b<think>c</think>", "a", "b<think>c</think>");
+        check_think_tags("<think>a</think>b<think>c</think>", "a", "b<think>c</think>");
     }
 
     #[test]
     fn leading_blanks_are_buffered_up_to_a_limit() {
         let mut tags = ThinkTags::default();
         let most = " ".repeat(BLANKS_MAX);
-        assert_eq!(tags.push(&most), []);
-        assert_eq!(tags.push(" "), [ThinkPiece::Text(format!("{most} "))]);
+        assert_eq!(tags.push_text(&most), []);
+        assert_eq!(tags.push_text(" "), [ThinkPiece::Text(format!("{most} "))]);
     }
 }

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::Usage;
 
 /// Reads the usage of a chunk, or `None` if it reports none.
-pub(crate) fn usage_of_chunk(chunk: &Value) -> Option<Usage> {
+pub(crate) fn read_chunk_usage(chunk: &Value) -> Option<Usage> {
     // Groq reports it there.
     let places = [&chunk["usage"], &chunk["x_groq"]["usage"]];
     let usage = places.into_iter().find(|usage| usage.is_object())?;
@@ -54,13 +54,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(usage: Value, expected: Usage) {
-        assert_eq!(usage_of_chunk(&json!({ "usage": usage })), Some(expected));
+    fn check_usage(usage: Value, expected: Usage) {
+        assert_eq!(read_chunk_usage(&json!({ "usage": usage })), Some(expected));
     }
 
     #[test]
     fn openai_usage_is_parsed() {
-        check(
+        check_usage(
             json!({ "prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14,
                 "prompt_tokens_details": { "cached_tokens": 8, "audio_tokens": 0 },
                 "completion_tokens_details": { "reasoning_tokens": 3 } }),
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn reasoning_tokens_reported_separately_are_added_to_the_output() {
-        check(
+        check_usage(
             json!({ "prompt_tokens": 12, "completion_tokens": 2, "total_tokens": 354,
                 "completion_tokens_details": { "reasoning_tokens": 340 } }),
             Usage {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn openrouter_usage_and_cost_are_parsed() {
-        check(
+        check_usage(
             json!({ "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.001_234_6,
                 "prompt_tokens_details": { "cached_tokens": 1, "cache_write_tokens": 7 } }),
             Usage {
@@ -102,7 +102,7 @@ mod tests {
                 ..Usage::default()
             },
         );
-        let cost = |cost: Value| usage_of_chunk(&json!({ "usage": { "cost": cost } })).unwrap();
+        let cost = |cost: Value| read_chunk_usage(&json!({ "usage": { "cost": cost } })).unwrap();
         assert_eq!(cost(json!(0)).cost_micro_usd, Some(0));
         for odd in [json!(-1), json!("0.1"), json!(null), json!({ "total": 1 })] {
             assert_eq!(cost(odd).cost_micro_usd, None);
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn usage_in_other_vendors_fields_is_parsed() {
-        check(
+        check_usage(
             json!({ "prompt_tokens": 9, "prompt_cache_hit_tokens": 8 }),
             Usage { prompt_tokens: 9, cached_tokens: 8, ..Usage::default() },
         );
         let groq = json!({ "usage": null, "x_groq": { "usage": { "prompt_tokens": 9 } } });
-        assert_eq!(usage_of_chunk(&groq).map(|usage| usage.prompt_tokens), Some(9));
+        assert_eq!(read_chunk_usage(&groq).map(|usage| usage.prompt_tokens), Some(9));
         for none in [json!({}), json!({ "usage": null }), json!(null), json!({ "x_groq": 1 })] {
-            assert_eq!(usage_of_chunk(&none), None);
+            assert_eq!(read_chunk_usage(&none), None);
         }
     }
 }

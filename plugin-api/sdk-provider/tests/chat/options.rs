@@ -23,7 +23,7 @@ const OTHER: ChatServerQuirks = ChatServerQuirks {
     ..ChatServerQuirks::COMMON
 };
 
-fn request(options: Value) -> CompletionRequest {
+fn completion_request(options: Value) -> CompletionRequest {
     let mut request = CompletionRequest::new("m", vec![]);
     request.options = serde_json::from_value(options).unwrap();
     request
@@ -37,8 +37,8 @@ fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> Valu
 
 /// Checks a whole body.
 #[track_caller]
-fn check(options: Value, quirks: ChatServerQuirks, expected: Expect) {
-    expected.assert_eq(&encode_request(&request(options), quirks).to_string());
+fn check_body(options: Value, quirks: ChatServerQuirks, expected: Expect) {
+    expected.assert_eq(&encode_request(&completion_request(options), quirks).to_string());
 }
 
 fn all_options() -> Value {
@@ -63,11 +63,11 @@ fn all_settings_precede_the_messages_in_fixed_order() {
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_completion_tokens":16,"reasoning_effort":"xhigh","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"random_seed":7,"prompt_cache_key":"s-1","service_tier":"flex","provider":{"require_parameters":true},"messages":[],"user":"ada"}"#
     ]];
-    check(all_options(), OTHER, expected);
+    check_body(all_options(), OTHER, expected);
     let expected = expect![[
         r#"{"model":"m","stream":false,"temperature":0.5,"max_tokens":16,"reasoning_effort":"high","response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","additionalProperties":false,"properties":{}},"strict":true}},"stop":["END","\n\n"],"seed":7,"service_tier":"flex","messages":[],"user":"ada"}"#
     ]];
-    check(all_options(), COMMON, expected);
+    check_body(all_options(), COMMON, expected);
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn listed_options_are_the_options_that_are_sent() {
 
 #[test]
 fn empty_stop_and_default_streaming_do_not_change_the_request() {
-    let plain = encode_request(&request(json!({})), COMMON).to_string();
+    let plain = encode_request(&completion_request(json!({})), COMMON).to_string();
     for options in [json!({ "stream": true }), json!({ "stop": [] }), json!({ "stop": [""] })] {
-        assert_eq!(encode_request(&request(options), COMMON).to_string(), plain);
+        assert_eq!(encode_request(&completion_request(options), COMMON).to_string(), plain);
     }
 }
 
@@ -98,7 +98,7 @@ fn effort_is_sent_in_the_servers_words() {
         (Effort::Unknown, json!(null)),
     ] {
         for quirks in [COMMON, OTHER] {
-            let mut request = request(json!({}));
+            let mut request = completion_request(json!({}));
             request.options.effort = Some(effort);
             assert_eq!(encode_request(&request, quirks)["reasoning_effort"], word, "{effort:?}");
         }
@@ -113,7 +113,7 @@ fn tool_choice_is_sent_only_with_tools() {
         (ToolChoice::None, json!("none")),
         (ToolChoice::Unknown, json!(null)),
     ] {
-        let mut request = request(json!({}));
+        let mut request = completion_request(json!({}));
         request.options.tool_choice = Some(choice);
         assert_eq!(encode_request(&request, COMMON)["tool_choice"], json!(null), "{choice:?}");
         request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
@@ -125,7 +125,7 @@ fn tool_choice_is_sent_only_with_tools() {
 
 #[test]
 fn provider_requirements_are_sent_only_with_tools() {
-    let mut request = request(json!({}));
+    let mut request = completion_request(json!({}));
     assert_eq!(encode_request(&request, OTHER).get("provider"), None);
     request.tools = vec![ToolSpec { name: "a".into(), ..ToolSpec::default() }];
     assert_eq!(encode_request(&request, OTHER)["provider"], json!({ "require_parameters": true }));
@@ -136,22 +136,25 @@ fn provider_requirements_are_sent_only_with_tools() {
 fn a_seed_that_a_server_refuses_is_left_out() {
     let without = ChatServerQuirks { seed_field: None, ..COMMON };
     assert_eq!(
-        encode_request(&request(json!({ "seed": 7 })), without),
-        encode_request(&request(json!({})), COMMON)
+        encode_request(&completion_request(json!({ "seed": 7 })), without),
+        encode_request(&completion_request(json!({})), COMMON)
     );
 }
 
 #[test]
 fn usage_is_requested_unless_the_server_sends_it_anyway() {
-    let of = |quirks| encode_request(&request(json!({})), quirks).get("stream_options").cloned();
+    let of = |quirks| {
+        encode_request(&completion_request(json!({})), quirks).get("stream_options").cloned()
+    };
     assert_eq!(of(COMMON), Some(json!({ "include_usage": true })));
     assert_eq!(of(OTHER), None);
 }
 
 #[test]
 fn seed_is_limited_to_the_signed_64_bit_range() {
-    let seed =
-        |seed: u64| encode_request(&request(json!({ "seed": seed })), COMMON)["seed"].clone();
+    let seed = |seed: u64| {
+        encode_request(&completion_request(json!({ "seed": seed })), COMMON)["seed"].clone()
+    };
     assert_eq!(seed(u64::MAX), json!(i64::MAX));
     assert_eq!(seed(i64::MAX as u64), json!(i64::MAX));
     assert_eq!(seed(0), json!(0));
@@ -159,7 +162,7 @@ fn seed_is_limited_to_the_signed_64_bit_range() {
 
 #[test]
 fn settings_change_nothing_of_the_messages() {
-    let mut request = request(all_options());
+    let mut request = completion_request(all_options());
     request.messages = vec![Message::user("hi")];
     let with = encode_request(&request, OTHER);
     request.options = RequestOptions::default();

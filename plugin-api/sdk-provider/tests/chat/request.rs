@@ -17,14 +17,14 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 
 const COMMON: ChatServerQuirks = ChatServerQuirks::COMMON;
 
-fn request(messages: Vec<Message>) -> CompletionRequest {
+fn completion_request(messages: Vec<Message>) -> CompletionRequest {
     let mut request = CompletionRequest::new("m", messages);
     request.system = "Be brief.".to_owned();
-    request.tools = vec![tool("get_time"), tool("run")];
+    request.tools = vec![tool_spec("get_time"), tool_spec("run")];
     request
 }
 
-fn tool(name: &str) -> ToolSpec {
+fn tool_spec(name: &str) -> ToolSpec {
     let parameters = json!({ "type": "object", "properties": { "b": {}, "a": {} } });
     ToolSpec {
         name: name.into(),
@@ -43,11 +43,11 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn call(id: &str, arguments: Value) -> Part {
+fn call_part(id: &str, arguments: Value) -> Part {
     Part::ToolCall(ToolCall::new(id, "run", arguments))
 }
 
-fn result(id: &str, content: Value) -> ToolResult {
+fn tool_result(id: &str, content: Value) -> ToolResult {
     let content = content.as_object().unwrap().clone();
     ToolResult::new(id, "run", content)
 }
@@ -61,13 +61,14 @@ fn encode_request(request: &CompletionRequest, quirks: ChatServerQuirks) -> Stri
 
 /// Checks the messages after the system prompt, one per line.
 #[track_caller]
-fn check(messages: Vec<Message>, expected: Expect) {
-    check_with(ChatRequestStyle::default(), messages, expected);
+fn check_messages(messages: Vec<Message>, expected: Expect) {
+    check_messages_in_style(ChatRequestStyle::default(), messages, expected);
 }
 
 #[track_caller]
-fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
-    let body = request_body(&request(messages), &COMMON, habits, &BlobContents::new()).unwrap();
+fn check_messages_in_style(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
+    let body =
+        request_body(&completion_request(messages), &COMMON, habits, &BlobContents::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -77,12 +78,12 @@ fn check_with(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect
 #[test]
 fn constant_fields_come_first_in_the_request() {
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"get_time","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#]]
-    .assert_eq(&encode_request(&request(vec![Message::user("hi")]), COMMON));
+    .assert_eq(&encode_request(&completion_request(vec![Message::user("hi")]), COMMON));
 }
 
 #[test]
 fn empty_system_text_and_tools_are_left_out() {
-    let mut request = request(vec![Message::user("hi")]);
+    let mut request = completion_request(vec![Message::user("hi")]);
     request.system = String::new();
     request.tools = Vec::new();
     request.options.max_output_tokens = Some(16);
@@ -96,16 +97,19 @@ fn empty_system_text_and_tools_are_left_out() {
 #[test]
 fn successive_requests_share_their_beginning_byte_by_byte() {
     let mut messages = vec![Message::user("hi")];
-    let mut before = encode_request(&request(messages.clone()), COMMON);
+    let mut before = encode_request(&completion_request(messages.clone()), COMMON);
     let steps = [
-        Message::model(vec![Part::text("so"), call("1", json!({ "z": 1, "a": [0.1, 1e100] }))]),
-        Message::tool([result("1", json!({ "output": "é\n" }))]),
+        Message::model(vec![
+            Part::text("so"),
+            call_part("1", json!({ "z": 1, "a": [0.1, 1e100] })),
+        ]),
+        Message::tool([tool_result("1", json!({ "output": "é\n" }))]),
         Message::model(vec![Part::text("done")]),
         Message::user("again"),
     ];
     for message in steps {
         messages.push(message);
-        let next = encode_request(&request(messages.clone()), COMMON);
+        let next = encode_request(&completion_request(messages.clone()), COMMON);
         // Everything except the end of the list.
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
@@ -115,16 +119,19 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
 
 #[test]
 fn calls_and_results_are_paired_by_id() {
-    check(
+    check_messages(
         vec![
             Message::user("go"),
             Message::model(vec![
                 Part::thought("hm"),
                 Part::text("I look."),
-                call("a", json!({ "x": 1 })),
-                call("b", json!({})),
+                call_part("a", json!({ "x": 1 })),
+                call_part("b", json!({})),
             ]),
-            Message::tool([result("a", json!({ "n": 1 })), result("b", json!({ "error": "no" }))]),
+            Message::tool([
+                tool_result("a", json!({ "n": 1 })),
+                tool_result("b", json!({ "error": "no" })),
+            ]),
         ],
         expect![[r#"
             {"role":"user","content":"go"}
@@ -136,8 +143,8 @@ fn calls_and_results_are_paired_by_id() {
 
 #[test]
 fn message_with_only_calls_has_null_content() {
-    check(
-        vec![Message::model(vec![call("a", json!({}))])],
+    check_messages(
+        vec![Message::model(vec![call_part("a", json!({}))])],
         expect![[
             r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{}"}}]}"#
         ]],
@@ -150,9 +157,9 @@ fn reasoning_is_sent_back_only_in_its_original_field() {
         Some(signature) => Part::thought("hm").with_signature(signature),
         None => Part::thought("hm"),
     };
-    check(
+    check_messages(
         vec![
-            Message::model(vec![thought(Some("reasoning_content")), call("a", json!({}))]),
+            Message::model(vec![thought(Some("reasoning_content")), call_part("a", json!({}))]),
             Message::model(vec![thought(None), Part::text("so")]),
             Message::model(vec![thought(Some("another provider's")), Part::text("so")]),
         ],
@@ -166,16 +173,19 @@ fn reasoning_is_sent_back_only_in_its_original_field() {
 #[test]
 fn answer_with_only_thoughts_is_sent_as_empty_text() {
     let thought = Part::thought("hm").with_signature("s");
-    check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
+    check_messages(
+        vec![Message::model(vec![thought])],
+        expect![[r#"{"role":"assistant","content":""}"#]],
+    );
 }
 
 #[test]
 fn non_object_arguments_are_sent_wrapped_in_an_object() {
-    check(
+    check_messages(
         vec![Message::model(vec![
-            call("a", json!("{\"x\": tru")),
-            call("b", json!([1])),
-            call("c", json!(null)),
+            call_part("a", json!("{\"x\": tru")),
+            call_part("b", json!([1])),
+            call_part("c", json!(null)),
         ])],
         expect![[
             r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":\"{\\\"x\\\": tru\"}"}},{"id":"b","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":[1]}"}},{"id":"c","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":null}"}}]}"#
@@ -186,7 +196,7 @@ fn non_object_arguments_are_sent_wrapped_in_an_object() {
 #[test]
 fn parts_after_tool_results_are_sent_as_a_user_message() {
     let json = DataContent::json(json!({ "task": "t-1" }));
-    let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
+    let mut message = Message::tool([tool_result("a", json!({ "n": 1 }))]);
     message.parts.extend([
         Part::Data(DataPart {
             mime_type: "application/json".to_owned(),
@@ -195,15 +205,15 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
         }),
         Part::text("And now this."),
     ]);
-    check(
+    check_messages(
         vec![message.clone()],
         expect![[r#"
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
             {"role":"user","content":"{\"task\":\"t-1\"}\nAnd now this."}"#]],
     );
-    assert!(has_content_after_any_results(&request(vec![message.clone()])));
-    message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
-    check_with(
+    assert!(has_content_after_any_results(&completion_request(vec![message.clone()])));
+    message.parts.insert(0, Part::ToolResult(tool_result("b", json!({ "n": 2 }))));
+    check_messages_in_style(
         ChatRequestStyle {
             outcomes: OutcomePlacement::InLastResult,
             ..ChatRequestStyle::default()
@@ -213,9 +223,12 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
             {"role":"tool","tool_call_id":"b","content":"{\"n\":2}"}
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}\n\n{\"task\":\"t-1\"}\nAnd now this."}"#]],
     );
-    let plain = Message::tool([result("a", json!({ "n": 1 }))]);
-    assert!(!has_content_after_any_results(&request(vec![Message::user("hi"), plain.clone()])));
-    check_with(
+    let plain = Message::tool([tool_result("a", json!({ "n": 1 }))]);
+    assert!(!has_content_after_any_results(&completion_request(vec![
+        Message::user("hi"),
+        plain.clone()
+    ])));
+    check_messages_in_style(
         ChatRequestStyle {
             outcomes: OutcomePlacement::InLastResult,
             ..ChatRequestStyle::default()
@@ -228,7 +241,7 @@ fn parts_after_tool_results_are_sent_as_a_user_message() {
 #[test]
 fn body_above_the_limit_is_a_context_overflow() {
     let of = |bytes: usize| {
-        let request = request(vec![Message::user("x".repeat(bytes))]);
+        let request = completion_request(vec![Message::user("x".repeat(bytes))]);
         request_body(&request, &COMMON, ChatRequestStyle::default(), &BlobContents::new())
     };
     let beside = of(0).unwrap().len();
@@ -242,10 +255,10 @@ fn body_above_the_limit_is_a_context_overflow() {
 fn unknown_part_is_left_out_and_unknown_role_is_refused() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
-    check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
+    check_messages(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
     let error = request_body(
-        &request(vec![message]),
+        &completion_request(vec![message]),
         &COMMON,
         ChatRequestStyle::default(),
         &BlobContents::new(),
@@ -258,7 +271,7 @@ fn unknown_part_is_left_out_and_unknown_role_is_refused() {
 #[test]
 fn blob_that_cannot_be_sent_is_replaced_by_a_note() {
     let image = Part::Data(DataPart::blob("image/png", "b-1"));
-    check(
+    check_messages(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
         expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],
     );
@@ -270,7 +283,7 @@ fn messages_for(
     tools: Vec<ToolSpec>,
     messages: Vec<Message>,
 ) -> Vec<Value> {
-    let mut request = request(messages);
+    let mut request = completion_request(messages);
     request.tools = tools;
     let bytes = request_body(&request, &quirks, quirks.habits, &BlobContents::new()).unwrap();
     let mut body: Value = serde_json::from_slice(&bytes).unwrap();
@@ -281,8 +294,8 @@ fn messages_for(
 fn rewritten_call_ids_fit_the_server_and_still_match() {
     let quirks = ChatServerQuirks { call_ids: CallIdFormat::Short(9), ..COMMON };
     let messages = vec![
-        Message::model(vec![call("toolu_1", json!({})), call("abcDEF123", json!({}))]),
-        Message::tool([result("toolu_1", json!({})), result("abcDEF123", json!({}))]),
+        Message::model(vec![call_part("toolu_1", json!({})), call_part("abcDEF123", json!({}))]),
+        Message::tool([tool_result("toolu_1", json!({})), tool_result("abcDEF123", json!({}))]),
     ];
     let sent = messages_for(quirks, Vec::new(), messages);
     let id = |at: usize| sent[0]["tool_calls"][at]["id"].as_str().unwrap().to_owned();
@@ -305,14 +318,14 @@ fn reasoning_replay_follows_the_servers_request_style() {
         [of(0), of(1)]
     };
     let (came, empty) = (Some(json!("hm")), Some(json!("")));
-    for tools in [vec![], vec![tool("run")]] {
+    for tools in [vec![], vec![tool_spec("run")]] {
         assert_eq!(sent(ReasoningReplay::AsItCame, tools.clone()), [came.clone(), None]);
         assert_eq!(sent(ReasoningReplay::Everywhere, tools.clone()), [came.clone(), empty.clone()]);
         assert_eq!(sent(ReasoningReplay::Nowhere, tools), [None, None]);
     }
     let beside = ReasoningReplay::EverywhereBesideTools;
     assert_eq!(sent(beside, vec![]), [came.clone(), None]);
-    assert_eq!(sent(beside, vec![tool("run")]), [came, empty]);
+    assert_eq!(sent(beside, vec![tool_spec("run")]), [came, empty]);
 }
 
 #[test]
