@@ -15,7 +15,7 @@ const CALLS: &str = "These calls have finished. Do not run them again; results a
 
 /// The text that replaces removed messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct CarriedBlock {
     /// A model's summary, or nothing.
     pub(crate) summary: String,
     /// What the user said.
@@ -25,9 +25,9 @@ pub(crate) struct Block {
     pub(crate) calls: FinishedCalls,
 }
 
-impl Block {
+impl CarriedBlock {
     /// Reads the block of a message, and the indices of its parts.
-    pub(crate) fn read(message: &Message) -> Option<(Self, std::ops::Range<usize>)> {
+    pub(crate) fn parse_message(message: &Message) -> Option<(Self, std::ops::Range<usize>)> {
         if message.role != Role::User {
             return None;
         }
@@ -44,14 +44,14 @@ impl Block {
             } else if let Some(rest) = text.strip_prefix(FACTS) {
                 block.facts = lines(rest);
             } else if let Some(rest) = text.strip_prefix(CALLS) {
-                block.calls = FinishedCalls::read(lines(rest));
+                block.calls = FinishedCalls::parse_lines(lines(rest));
             }
         }
         Some((block, begin..end + 1))
     }
 
     /// Returns the parts of the block.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn to_parts(&self) -> Vec<Part> {
         let mut sections = vec![BEGIN.to_owned()];
         if !self.summary.is_empty() {
             sections.push(format!("{SUMMARY}{}\n\n", self.summary));
@@ -100,29 +100,32 @@ mod tests {
 
     #[test]
     fn block_in_front_of_a_prompt_is_read_back() {
-        let block = Block {
+        let block = CarriedBlock {
             summary: "It was about\n\n- a parser".to_owned(),
             statements: vec!["Use tabs.\nAlways.".to_owned(), "[End Context Summary]".to_owned()],
             facts: vec!["src/a.rs".to_owned()],
-            calls: FinishedCalls::read(vec!["readFile {} → {}".to_owned()]),
+            calls: FinishedCalls::parse_lines(vec!["readFile {} → {}".to_owned()]),
         };
         let mut parts = vec![Part::text("note")];
-        parts.extend(block.parts());
+        parts.extend(block.to_parts());
         parts.push(Part::text("and now?"));
         let count = parts.len();
         let message = Message { parts, ..Message::default() };
-        assert_eq!(Block::read(&message), Some((block, 1..count - 1)));
-        assert_eq!(Block::read(&Message::user("[End Context Summary]")), None);
-        assert_eq!(Block::read(&Message::model(Block::default().parts())), None);
+        assert_eq!(CarriedBlock::parse_message(&message), Some((block, 1..count - 1)));
+        assert_eq!(CarriedBlock::parse_message(&Message::user("[End Context Summary]")), None);
+        assert_eq!(
+            CarriedBlock::parse_message(&Message::model(CarriedBlock::default().to_parts())),
+            None
+        );
     }
 
     #[test]
     fn a_list_in_a_statement_stays_verbatim() {
         let said = "Rules:\n- use tabs\n- test".to_owned();
-        let block = Block { statements: vec![said.clone()], ..Block::default() };
-        let message = Message { parts: block.parts(), ..Message::default() };
-        let (read, _) = Block::read(&message).unwrap();
-        assert_eq!(read.parts(), block.parts());
+        let block = CarriedBlock { statements: vec![said.clone()], ..CarriedBlock::default() };
+        let message = Message { parts: block.to_parts(), ..Message::default() };
+        let (read, _) = CarriedBlock::parse_message(&message).unwrap();
+        assert_eq!(read.to_parts(), block.to_parts());
         assert!(Message::text(&message).contains(&said));
     }
 }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::types::{CallId, ToolResult};
 
-use crate::lines::{drop_oldest, keep_last_of_equal};
+use crate::lines::{drop_oldest_lines, remove_earlier_duplicates};
 
 /// How much of a call's arguments its line shows, in characters.
 const ARGUMENTS_CHARS: usize = 120;
@@ -27,7 +27,7 @@ pub(crate) struct FinishedCalls {
 
 impl FinishedCalls {
     /// Reads the lines that [`FinishedCalls::all_lines`] wrote.
-    pub(crate) fn read(lines: Vec<String>) -> Self {
+    pub(crate) fn parse_lines(lines: Vec<String>) -> Self {
         let mut calls = Self::default();
         for line in lines {
             let Some(counts) = line.strip_prefix(COUNTS) else {
@@ -50,7 +50,7 @@ impl FinishedCalls {
     }
 
     /// Adds the finished calls of these messages.
-    pub(crate) fn add<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
+    pub(crate) fn add_messages<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
         let results = messages.clone().flat_map(Message::tool_results);
         let results: HashMap<&CallId, &ToolResult> =
             results.map(|result| (&result.call_id, result)).collect();
@@ -63,9 +63,9 @@ impl FinishedCalls {
 
     /// Counts the oldest calls instead of showing them, until the lines fit. Equal lines become
     /// one, the last.
-    pub(crate) fn fit(&mut self, bytes_max: u64) {
-        keep_last_of_equal(&mut self.lines);
-        for line in drop_oldest(&mut self.lines, bytes_max, |_| true) {
+    pub(crate) fn fit_into(&mut self, bytes_max: u64) {
+        remove_earlier_duplicates(&mut self.lines);
+        for line in drop_oldest_lines(&mut self.lines, bytes_max, |_| true) {
             let name = line.split_whitespace().next().unwrap_or_default();
             *self.counts.entry(name.to_owned()).or_default() += 1;
         }
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    fn exchange(id: &str, path: &str, is_error: bool) -> [Message; 2] {
+    fn call_exchange(id: &str, path: &str, is_error: bool) -> [Message; 2] {
         let call = ToolCall::new(id, "readFile", json!({ "path": path }));
         let content = Map::from_iter([("text".to_owned(), json!("a\nb".repeat(60)))]);
         let result = ToolResult { is_error, ..ToolResult::new(id, "readFile", content) };
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn finished_call_is_one_line_with_its_outcome() {
         let mut calls = FinishedCalls::default();
-        calls.add(exchange("1", "a", false).iter());
-        calls.add(exchange("2", &"b".repeat(300), true).iter());
-        calls.add([&exchange("3", "open", false)[0]].into_iter());
+        calls.add_messages(call_exchange("1", "a", false).iter());
+        calls.add_messages(call_exchange("2", &"b".repeat(300), true).iter());
+        calls.add_messages([&call_exchange("3", "open", false)[0]].into_iter());
         assert_eq!(calls.lines.len(), 2, "an open call is not finished");
         assert!(calls.lines[0].starts_with(r#"readFile {"path":"a"} → {"text":"a\nba\nb"#));
         assert!(calls.lines[1].contains("… → failed: {"), "{}", calls.lines[1]);
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn oldest_lines_become_counts_which_are_read_back() {
         let lines = ["a 1", "b 1", "a 2", "a 1"].map(str::to_owned).to_vec();
-        let mut calls = FinishedCalls::read(lines);
-        calls.fit(7);
+        let mut calls = FinishedCalls::parse_lines(lines);
+        calls.fit_into(7);
         assert_eq!(calls.all_lines(), ["earlier calls without details: b 1", "a 2", "a 1"]);
-        let mut read = FinishedCalls::read(calls.all_lines());
+        let mut read = FinishedCalls::parse_lines(calls.all_lines());
         assert_eq!(read, calls);
         read.extend(calls);
-        read.fit(0);
+        read.fit_into(0);
         assert_eq!(read.all_lines(), ["earlier calls without details: a 2, b 2"]);
     }
 }

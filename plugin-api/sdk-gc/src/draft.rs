@@ -8,13 +8,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::{CallId, GcReason};
 
-use crate::block::Block;
+use crate::block::CarriedBlock;
 use crate::edits::{ProposedEdit, proposed_edits};
 use crate::facts;
-use crate::lines::{drop_oldest, keep_last_of_equal};
-use crate::statements::{fit, statements, user_texts};
+use crate::lines::{drop_oldest_lines, remove_earlier_duplicates};
+use crate::statements::{extract_statements, fit_statements, user_texts};
 use crate::transcript;
-use crate::turns::{Turn, is_open, json_bytes, message_bytes, part_bytes, split_turns};
+use crate::turns::{HistoryTurn, is_turn_open, json_size, message_bytes, part_bytes, split_turns};
 use crate::{PlanSettings, SummaryFailure};
 
 /// How much of the window, in percent, recent turns may fill before they are changed too. A fuller
@@ -32,10 +32,10 @@ const FACTS_PERCENT: u64 = 5;
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// A plan in the making.
-pub struct Draft<'a> {
+pub struct PlanDraft<'a> {
     request: &'a GcRequest,
     settings: &'a PlanSettings,
-    turns: Vec<Turn>,
+    turns: Vec<HistoryTurn>,
     dropped: BTreeSet<usize>,
     edits: Vec<ProposedEdit>,
     /// The bytes that the edits of each message free.
@@ -43,7 +43,7 @@ pub struct Draft<'a> {
     freed: u64,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PlanDraft<'a> {
     /// Creates a plan that changes nothing.
     pub fn new(request: &'a GcRequest, settings: &'a PlanSettings) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl<'a> Draft<'a> {
         self.turn_indices(|turn| turn.is_free && turn.is_recent)
     }
 
-    fn turn_indices(&self, is_in: impl Fn(&Turn) -> bool) -> Vec<usize> {
+    fn turn_indices(&self, is_in: impl Fn(&HistoryTurn) -> bool) -> Vec<usize> {
         (0..self.turns.len()).filter(|at| is_in(&self.turns[*at])).collect()
     }
 
@@ -85,20 +85,20 @@ impl<'a> Draft<'a> {
 
     /// Returns true if recent turns must be changed too: the provider has refused the request, or
     /// the context is still full.
-    fn must_fit(&self) -> bool {
+    fn must_change_recent(&self) -> bool {
         self.request.reason == GcReason::ContextLimit || self.is_above(FULL_PERCENT)
     }
 
     /// Returns true if shortened results are enough, so that no turn need go. They are not if the
     /// user or the number of turns demands that turns go.
-    pub fn is_enough(&self) -> bool {
+    pub fn is_shortening_enough(&self) -> bool {
         let by_size = matches!(self.request.reason, GcReason::Threshold | GcReason::ContextLimit);
         by_size && !self.edits.is_empty() && !self.is_above_target()
     }
 
     /// Shortens results in these turns, replaces repeated reads and describes images, until the
     /// context is as full as it should be.
-    pub fn shorten(&mut self, turns: &[usize]) {
+    pub fn shorten_results(&mut self, turns: &[usize]) {
         let mut messages: BTreeSet<usize> =
             turns.iter().flat_map(|turn| self.turns[*turn].messages.clone()).collect();
         messages.retain(|at| !self.dropped.contains(at) && !self.freed_by_edits.contains_key(at));
@@ -162,7 +162,7 @@ impl<'a> Draft<'a> {
     /// and no turn is old, the older half of the recent turns is removed, regardless of the
     /// estimate. The user may know that a server refuses a context that the estimate does not
     /// consider full.
-    pub fn remove_oldest(&mut self) {
+    pub fn remove_old_turns(&mut self) {
         let (old, recent) = (self.old_turns(), self.recent_turns());
         old.iter().for_each(|turn| self.drop_turn(*turn));
         if self.request.reason == GcReason::Manual && old.is_empty() {
@@ -175,7 +175,7 @@ impl<'a> Draft<'a> {
     /// Shortens recent turns if they must be changed, and removes the oldest of them until the
     /// context is as full as it should be.
     pub fn make_recent_fit(&mut self) {
-        if self.must_fit() {
+        if self.must_change_recent() {
             self.shrink_recent();
         }
     }
@@ -184,7 +184,7 @@ impl<'a> Draft<'a> {
     /// should be.
     pub fn shrink_recent(&mut self) {
         let recent = self.recent_turns();
-        self.shorten(&recent);
+        self.shorten_results(&recent);
         for turn in recent {
             if !self.is_above_target() {
                 return;
@@ -203,20 +203,22 @@ impl<'a> Draft<'a> {
     /// Returns the texts of some turns for a model that summarises them, beginning with the summary
     /// of earlier turns.
     pub fn transcript(&self, turns: &[usize]) -> Vec<String> {
-        let earlier = self.blocks().map(|(_, block, _)| block.summary);
+        let earlier = self.earlier_blocks().map(|(_, block, _)| block.summary);
         let earlier = earlier.filter(|summary| !summary.is_empty());
         let earlier = earlier.map(|summary| format!("EARLIER SUMMARY: {summary}"));
         let messages = turns.iter().flat_map(|turn| self.turns[*turn].messages.clone());
-        let entries =
-            messages.flat_map(|at| transcript::entries(&without_block(&self.request.messages[at])));
+        let entries = messages
+            .flat_map(|at| transcript::message_entries(&without_block(&self.request.messages[at])));
         earlier.chain(entries).collect()
     }
 
     /// Returns the blocks of earlier collections, with their messages and parts.
-    fn blocks(&self) -> impl Iterator<Item = (usize, Block, std::ops::Range<usize>)> {
+    fn earlier_blocks(
+        &self,
+    ) -> impl Iterator<Item = (usize, CarriedBlock, std::ops::Range<usize>)> {
         let messages = self.request.messages.iter().enumerate();
         messages.filter_map(|(at, message)| {
-            Block::read(message).map(|(block, parts)| (at, block, parts))
+            CarriedBlock::parse_message(message).map(|(block, parts)| (at, block, parts))
         })
     }
 
@@ -225,7 +227,7 @@ impl<'a> Draft<'a> {
     pub fn finish(self, summary: Option<std::result::Result<String, SummaryFailure>>) -> GcPlan {
         let mut problem = None;
         let mut plan = match summary {
-            Some(Ok(summary)) => self.plan_with(Some(&summary)).unwrap_or_else(|| {
+            Some(Ok(summary)) => self.plan_with_summary(Some(&summary)).unwrap_or_else(|| {
                 problem = Some("it is longer than what it replaces".to_owned());
                 self.plan_without_summary()
             }),
@@ -247,18 +249,18 @@ impl<'a> Draft<'a> {
     }
 
     fn plan_without_summary(&self) -> GcPlan {
-        self.plan_with(None).unwrap_or_else(|| self.plan_of(None, Vec::new(), 0))
+        self.plan_with_summary(None).unwrap_or_else(|| self.build_plan(None, Vec::new(), 0))
     }
 
     /// Returns the plan with all that must be carried over. Returns `None` if that is larger than
     /// what the plan frees.
-    fn plan_with(&self, summary: Option<&str>) -> Option<GcPlan> {
+    fn plan_with_summary(&self, summary: Option<&str>) -> Option<GcPlan> {
         if self.dropped.is_empty() {
-            return Some(self.plan_of(None, Vec::new(), 0));
+            return Some(self.build_plan(None, Vec::new(), 0));
         }
-        let mut block = Block::default();
+        let mut block = CarriedBlock::default();
         let (mut removals, mut freed) = (Vec::new(), self.freed);
-        for (at, earlier, parts) in self.blocks() {
+        for (at, earlier, parts) in self.earlier_blocks() {
             if !self.dropped.contains(&at) {
                 let message = &self.request.messages[at];
                 freed += message.parts[parts.clone()].iter().map(part_bytes).sum::<u64>();
@@ -266,48 +268,52 @@ impl<'a> Draft<'a> {
             }
             block.extend(earlier);
         }
-        self.carry_over(&mut block);
+        self.add_carried_facts(&mut block);
         if let Some(summary) = summary {
             summary.trim().clone_into(&mut block.summary);
         }
         let lost = self.fit_block(&mut block);
-        let message = Message { parts: block.parts(), ..Message::default() };
+        let message = Message { parts: block.to_parts(), ..Message::default() };
         let message = (!block.is_empty()).then_some(message);
-        if message.as_ref().map_or(0, json_bytes) >= freed {
+        if message.as_ref().map_or(0, json_size) >= freed {
             return None;
         }
-        Some(self.plan_of(message, removals, lost))
+        Some(self.build_plan(message, removals, lost))
     }
 
     /// Adds what the removed messages say to the block.
-    fn carry_over(&self, block: &mut Block) {
+    fn add_carried_facts(&self, block: &mut CarriedBlock) {
         let messages = || self.dropped.iter().map(|at| &self.request.messages[*at]);
         for message in messages() {
             for text in user_texts(&without_block(message)) {
-                block.statements.extend(statements(text));
-                block.facts.extend(facts::facts(text));
+                block.statements.extend(extract_statements(text));
+                block.facts.extend(facts::extract_facts(text));
             }
         }
-        block.calls.add(messages());
+        block.calls.add_messages(messages());
     }
 
     /// Makes the block fit into its share of the window. Returns how many statements went.
-    fn fit_block(&self, block: &mut Block) -> usize {
+    fn fit_block(&self, block: &mut CarriedBlock) -> usize {
         let share = |percent| {
             let tokens = self.request.context_limit.saturating_mul(percent) / 100;
             tokens.saturating_mul(BYTES_PER_TOKEN)
         };
-        keep_last_of_equal(&mut block.statements);
-        let lost = fit(&mut block.statements, share(STATEMENTS_PERCENT), share(BINDING_PERCENT));
-        block.calls.fit(share(CALLS_PERCENT));
+        remove_earlier_duplicates(&mut block.statements);
+        let lost = fit_statements(
+            &mut block.statements,
+            share(STATEMENTS_PERCENT),
+            share(BINDING_PERCENT),
+        );
+        block.calls.fit_into(share(CALLS_PERCENT));
         let text = format!("{}\n{}", block.summary, block.statements.join("\n"));
         let mut seen = HashSet::new();
-        block.facts.retain(|fact| !facts::is_in(fact, &text) && seen.insert(fact.clone()));
-        drop_oldest(&mut block.facts, share(FACTS_PERCENT), |_| true);
+        block.facts.retain(|fact| !facts::contains_fact(fact, &text) && seen.insert(fact.clone()));
+        drop_oldest_lines(&mut block.facts, share(FACTS_PERCENT), |_| true);
         lost
     }
 
-    fn plan_of(&self, summary: Option<Message>, removals: Vec<GcEdit>, lost: usize) -> GcPlan {
+    fn build_plan(&self, summary: Option<Message>, removals: Vec<GcEdit>, lost: usize) -> GcPlan {
         let edits = self.edits.iter().map(|proposed| proposed.edit.clone());
         let edits = edits.filter(|edit| !self.dropped.contains(&edit.message));
         let dropped = self.dropped.iter().flat_map(|at| self.request.messages[*at].tool_results());
@@ -319,15 +325,15 @@ impl<'a> Draft<'a> {
         };
         let edits: Vec<GcEdit> = edits.filter(has_target).chain(removals).collect();
         let drop: Vec<usize> = self.dropped.iter().copied().collect();
-        let note = self.note(summary.is_some(), &edits, lost);
+        let note = self.user_note(summary.is_some(), &edits, lost);
         GcPlan { v: GcPlan::VERSION, drop, summary, edits, note }
     }
 
     /// Returns the note for the user. Lost statements are always reported.
-    fn note(&self, has_block: bool, edits: &[GcEdit], lost: usize) -> Option<String> {
+    fn user_note(&self, has_block: bool, edits: &[GcEdit], lost: usize) -> Option<String> {
         let mut notes = Vec::new();
         let removed = self.removed_turns().len();
-        let finished = self.turns.len() - usize::from(is_open(&self.request.messages));
+        let finished = self.turns.len() - usize::from(is_turn_open(&self.request.messages));
         let kept = finished.saturating_sub(removed);
         let whole: usize =
             self.removed_turns().iter().map(|turn| self.turns[*turn].messages.len()).sum();
@@ -344,7 +350,7 @@ impl<'a> Draft<'a> {
         if self.settings.notify_on_gc && shortened > 0 {
             notes.push(format!("Shortened {shortened} old results."));
         }
-        let without = !self.dropped.is_empty() && !has_block && self.has_words();
+        let without = !self.dropped.is_empty() && !has_block && self.has_user_statements();
         if lost > 0 {
             notes.push(format!(
                 "{lost} statements of yours no longer fit and are only in the session's file."
@@ -356,16 +362,16 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns true if the removed messages have statements of the user with at least three words.
-    fn has_words(&self) -> bool {
+    fn has_user_statements(&self) -> bool {
         let mut texts = self.dropped.iter().flat_map(|at| user_texts(&self.request.messages[*at]));
         let is_said = |statement: &String| statement.split_whitespace().nth(2).is_some();
-        texts.any(|text| statements(text).iter().any(is_said))
+        texts.any(|text| extract_statements(text).iter().any(is_said))
     }
 }
 
 /// Returns a message without the block of an earlier collection.
 fn without_block(message: &Message) -> Message {
-    let block = Block::read(message).map_or(0..0, |(_, parts)| parts);
+    let block = CarriedBlock::parse_message(message).map_or(0..0, |(_, parts)| parts);
     let parts = message.parts.iter().enumerate().filter(|(at, _)| !block.contains(at));
     Message { parts: parts.map(|(_, part)| part.clone()).collect(), role: message.role }
 }

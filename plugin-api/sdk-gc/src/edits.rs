@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::text::{one_line, truncate_chars};
 use jaato_plugin_sdk::types::{CallId, DataPart, ToolName};
 
-use crate::turns::{files_of, json_bytes, part_bytes};
+use crate::turns::{json_size, part_bytes, part_files};
 
 /// Results of more than this many bytes are shortened.
 const LONG_BYTES: u64 = 1_200;
@@ -56,7 +56,7 @@ pub(crate) fn proposed_edits(
 ) -> Vec<ProposedEdit> {
     let later = newest_reads(messages);
     let newest_image = messages.iter().rposition(|message| {
-        message.role != Role::Model && message.parts.iter().any(|part| !files_of(part).is_empty())
+        message.role != Role::Model && message.parts.iter().any(|part| !part_files(part).is_empty())
     });
     let mut edits = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -73,10 +73,10 @@ pub(crate) fn proposed_edits(
                 edits.push(propose(change, freed, order));
             } else if newest_image != Some(at) {
                 // Indices of attachments shift with each removal, so the last one goes first.
-                for (attachment, file) in files_of(part).into_iter().rev() {
+                for (attachment, file) in part_files(part).into_iter().rev() {
                     let text = describe_file(file, messages, at);
                     let freed =
-                        part_bytes(&Part::Data(file.clone())).saturating_sub(json_bytes(&text));
+                        part_bytes(&Part::Data(file.clone())).saturating_sub(json_size(&text));
                     let change = GcChange::Describe { attachment, text };
                     edits.push(propose(change, freed, EditOrder::Images));
                 }
@@ -92,7 +92,7 @@ fn smaller_part(
     part: &Part,
     later: &HashMap<&CallId, &CallId>,
 ) -> Option<(GcChange, u64, EditOrder)> {
-    let bytes = json_bytes(part);
+    let bytes = json_size(part);
     let shorten = |order| {
         let change = GcChange::Shorten { bytes_max: SHORT_BYTES };
         (bytes > LONG_BYTES).then(|| (change, bytes - SHORT_BYTES, order))
@@ -122,7 +122,7 @@ fn newest_reads(messages: &[Message]) -> HashMap<&CallId, &CallId> {
         results.map(|result| (&result.call_id, !result.is_error)).collect();
     let mut reads: HashMap<(&ToolName, String), Vec<&CallId>> = HashMap::new();
     for call in messages.iter().flat_map(Message::tool_calls) {
-        if is_read(call) && succeeded.get(&call.id) == Some(&true) {
+        if is_file_read(call) && succeeded.get(&call.id) == Some(&true) {
             let arguments = call.arguments.to_string();
             reads.entry((&call.name, arguments)).or_default().push(&call.id);
         }
@@ -137,7 +137,7 @@ fn newest_reads(messages: &[Message]) -> HashMap<&CallId, &CallId> {
 }
 
 /// Returns true if a call reads a file, judged by the names of the tool and its arguments.
-fn is_read(call: &ToolCall) -> bool {
+fn is_file_read(call: &ToolCall) -> bool {
     let name = call.name.as_str().to_lowercase();
     READ_WORDS.iter().any(|word| name.contains(word))
         && PATH_KEYS.iter().any(|key| call.arguments[key].is_string())
@@ -164,14 +164,14 @@ mod tests {
 
     use super::*;
 
-    fn exchange(id: &str, name: &str, arguments: Value, content: Value) -> [Message; 2] {
+    fn call_exchange(id: &str, name: &str, arguments: Value, content: Value) -> [Message; 2] {
         let content = content.as_object().cloned().unwrap_or_default();
         let result = ToolResult::new(id, name, content);
         let call = Part::ToolCall(ToolCall::new(id, name, arguments));
         [Message::model(vec![call]), Message::tool([result])]
     }
 
-    fn changes(messages: &[Message]) -> Vec<(usize, GcChange)> {
+    fn proposed_changes(messages: &[Message]) -> Vec<(usize, GcChange)> {
         let edits = proposed_edits(messages, |_| true);
         edits.into_iter().map(|it| (it.edit.message, it.edit.change)).collect()
     }
@@ -179,8 +179,9 @@ mod tests {
     #[test]
     fn objects_are_first_then_repeated_reads_then_long_results_then_images() {
         let long = "x".repeat(3_000);
-        let read =
-            |id, path| exchange(id, "readFile", json!({ "path": path }), json!({ "text": long }));
+        let read = |id, path| {
+            call_exchange(id, "readFile", json!({ "path": path }), json!({ "text": long }))
+        };
         let image = Part::Data(DataPart::blob("image/png", "00").with_name("cat.png"));
         let prompt = |parts| Message { parts, ..Message::default() };
         let messages: Vec<Message> = [prompt(vec![Part::text("look"), image.clone()])]
@@ -188,7 +189,12 @@ mod tests {
             .chain(read("1", "a"))
             .chain(read("2", "b"))
             .chain(read("3", "a"))
-            .chain(exchange("4", "query", json!({}), json!({ "_REF_ID": "q_1", "text": long })))
+            .chain(call_exchange(
+                "4",
+                "query",
+                json!({}),
+                json!({ "_REF_ID": "q_1", "text": long }),
+            ))
             .chain([Message::model(vec![Part::text("a white\ncat")]), prompt(vec![image])])
             .collect();
         let shorten = GcChange::Shorten { bytes_max: SHORT_BYTES };
@@ -202,27 +208,29 @@ mod tests {
             (6, shorten),
             (0, describe),
         ];
-        assert_eq!(changes(&messages), expected);
+        assert_eq!(proposed_changes(&messages), expected);
     }
 
     #[test]
     fn other_calls_than_reads_of_the_same_part_are_not_repeats() {
         let two = |name: &str, first: Value, second: Value| -> Vec<Message> {
             let content = json!({ "text": "x".repeat(500) });
-            let calls =
-                [exchange("1", name, first, content.clone()), exchange("2", name, second, content)];
+            let calls = [
+                call_exchange("1", name, first, content.clone()),
+                call_exchange("2", name, second, content),
+            ];
             [Message::user("x")].into_iter().chain(calls.into_iter().flatten()).collect()
         };
         let same = json!({ "path": "a" });
-        assert_eq!(changes(&two("readFile", same.clone(), same.clone())).len(), 1);
-        assert_eq!(changes(&two("updateFile", same.clone(), same.clone())), []);
-        assert_eq!(changes(&two("readFile", same, json!({ "path": "a", "from": 9 }))), []);
-        assert_eq!(changes(&two("read", json!({ "id": 1 }), json!({ "id": 1 }))), []);
+        assert_eq!(proposed_changes(&two("readFile", same.clone(), same.clone())).len(), 1);
+        assert_eq!(proposed_changes(&two("updateFile", same.clone(), same.clone())), []);
+        assert_eq!(proposed_changes(&two("readFile", same, json!({ "path": "a", "from": 9 }))), []);
+        assert_eq!(proposed_changes(&two("read", json!({ "id": 1 }), json!({ "id": 1 }))), []);
         let mut failed = two("readFile", json!({ "path": "a" }), json!({ "path": "a" }));
         failed[4] = Message::tool([ToolResult {
             is_error: true,
             ..ToolResult::new("2", "readFile", Map::new())
         }]);
-        assert_eq!(changes(&failed), []);
+        assert_eq!(proposed_changes(&failed), []);
     }
 }

@@ -9,8 +9,8 @@ const QUOTES: [(char, char); 6] =
 
 /// Lists the paths, URLs, numbers and quoted names of a text, each once. A number comes with the
 /// word before it.
-pub(crate) fn facts(text: &str) -> Vec<String> {
-    let mut found = quoted(text);
+pub(crate) fn extract_facts(text: &str) -> Vec<String> {
+    let mut found = quoted_names(text);
     let mut before = "";
     for word in text.split_whitespace() {
         let bare = word.trim_matches(|sign: char| {
@@ -31,7 +31,7 @@ pub(crate) fn facts(text: &str) -> Vec<String> {
 }
 
 /// Returns true if a text has the fact. A number may follow another word there.
-pub(crate) fn is_in(fact: &str, text: &str) -> bool {
+pub(crate) fn contains_fact(fact: &str, text: &str) -> bool {
     let last = fact.split_whitespace().next_back().unwrap_or(fact);
     text.contains(fact) || (is_number(last) && text.contains(last))
 }
@@ -55,7 +55,7 @@ fn is_number(word: &str) -> bool {
     digits >= 2 && digits * 2 >= word.chars().count()
 }
 
-fn quoted(text: &str) -> Vec<String> {
+fn quoted_names(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
         for (open, close) in QUOTES {
@@ -89,13 +89,13 @@ mod tests {
             "main.rs",
             "a/",
         ];
-        assert_eq!(facts(text), expected);
+        assert_eq!(extract_facts(text), expected);
     }
 
     #[test]
     fn number_counts_as_present_next_to_another_word() {
-        assert!(is_in("port 8080", "it listens on 8080"));
-        assert!(!is_in("port 8080", "it listens on 808"));
-        assert!(!is_in("src/a.rs", "src/b.rs"));
+        assert!(contains_fact("port 8080", "it listens on 8080"));
+        assert!(!contains_fact("port 8080", "it listens on 808"));
+        assert!(!contains_fact("src/a.rs", "src/b.rs"));
     }
 }

@@ -1,6 +1,6 @@
 //! The shared parts of gc plugins.
 //!
-//! A plan is made in a [`Draft`]: first it shortens results, then it removes turns. When it is
+//! A plan is made in a [`PlanDraft`]: first it shortens results, then it removes turns. When it is
 //! finished, it carries over what the model must not lose from the removed messages: the user's own
 //! words, and a line for each finished call. [`summarize_turns`] asks a model for a summary of
 //! them.
@@ -20,6 +20,6 @@ mod summary;
 mod transcript;
 mod turns;
 
-pub use draft::Draft;
+pub use draft::PlanDraft;
 pub use settings::PlanSettings;
 pub use summary::{SummaryAccess, SummaryFailure, summarize_turns};

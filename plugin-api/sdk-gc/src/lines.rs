@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// Keeps the last one of equal lines.
-pub(crate) fn keep_last_of_equal(lines: &mut Vec<String>) {
+pub(crate) fn remove_earlier_duplicates(lines: &mut Vec<String>) {
     let mut seen = HashSet::new();
     lines.reverse();
     lines.retain(|line| seen.insert(line.clone()));
@@ -12,7 +12,7 @@ pub(crate) fn keep_last_of_equal(lines: &mut Vec<String>) {
 
 /// Removes lines that may go, the oldest first, until the rest has at most this many bytes. Returns
 /// the removed lines.
-pub(crate) fn drop_oldest(
+pub(crate) fn drop_oldest_lines(
     lines: &mut Vec<String>,
     bytes_max: u64,
     may_go: impl Fn(&str) -> bool,

@@ -43,7 +43,7 @@ impl PlanSettings {
     ///
     /// # Errors
     /// `configuration` if a value has the wrong type.
-    pub fn read(settings: &Value) -> Result<Self> {
+    pub fn from_json(settings: &Value) -> Result<Self> {
         if settings.is_null() {
             return Ok(Self::default());
         }
@@ -59,15 +59,16 @@ mod tests {
 
     #[test]
     fn missing_settings_get_defaults_and_unknown_settings_are_ignored() {
-        assert_eq!(PlanSettings::read(&Value::Null), Ok(PlanSettings::default()));
-        let read = PlanSettings::read(&json!({ "preserve_recent_turns": 2, "deadline_ms": 90 }));
+        assert_eq!(PlanSettings::from_json(&Value::Null), Ok(PlanSettings::default()));
+        let read =
+            PlanSettings::from_json(&json!({ "preserve_recent_turns": 2, "deadline_ms": 90 }));
         let expected = PlanSettings { preserve_recent_turns: 2, ..PlanSettings::default() };
         assert_eq!(read, Ok(expected));
     }
 
     #[test]
     fn setting_of_the_wrong_type_is_an_error() {
-        let error = PlanSettings::read(&json!({ "target_percent": "most" })).unwrap_err();
+        let error = PlanSettings::from_json(&json!({ "target_percent": "most" })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert!(error.message.starts_with("invalid setting under `[gc]`: "), "{error}");
     }

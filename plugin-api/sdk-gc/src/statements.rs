@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::prelude::*;
 
-use crate::lines::drop_oldest;
+use crate::lines::drop_oldest_lines;
 
 /// Messages of at most this many characters are kept whole.
 const WHOLE_CHARS: usize = 600;
@@ -72,7 +72,7 @@ const BINDING_WORDS: [&str; 47] = [
 ];
 
 /// Lists the statements in a user's message: the whole message if it is short, else its sentences.
-pub(crate) fn statements(text: &str) -> Vec<String> {
+pub(crate) fn extract_statements(text: &str) -> Vec<String> {
     let text = text.trim();
     if HOST_NOTES.iter().any(|note| text.starts_with(note)) || is_attached_file(text) {
         return Vec::new();
@@ -83,8 +83,8 @@ pub(crate) fn statements(text: &str) -> Vec<String> {
     let sentences: Vec<&str> =
         split_sentences(text).into_iter().filter(|it| is_prose(it)).collect();
     let mut is_kept: Vec<bool> = sentences.iter().map(|sentence| is_binding(sentence)).collect();
-    keep_first(&sentences, &mut is_kept, false);
-    keep_first(&sentences, &mut is_kept, true);
+    keep_first_sentences(&sentences, &mut is_kept, false);
+    keep_first_sentences(&sentences, &mut is_kept, true);
     let kept = sentences.iter().zip(is_kept).filter(|(_, is_kept)| *is_kept);
     kept.map(|(sentence, _)| (*sentence).to_owned()).collect()
 }
@@ -95,7 +95,7 @@ fn is_attached_file(text: &str) -> bool {
 }
 
 /// Keeps the first or last sentences, as many as fit.
-fn keep_first(sentences: &[&str], is_kept: &mut [bool], from_end: bool) {
+fn keep_first_sentences(sentences: &[&str], is_kept: &mut [bool], from_end: bool) {
     let mut room = LONG_MESSAGE_CHARS / 2;
     for step in 0..sentences.len() {
         let at = if from_end { sentences.len() - 1 - step } else { step };
@@ -114,9 +114,13 @@ pub(crate) fn is_binding(statement: &str) -> bool {
 /// Removes statements until the rest fits: first those that do not seem to bind, beyond
 /// `soft_bytes`, then any beyond `hard_bytes`. Of each kind, the oldest go first. Returns how many
 /// were removed.
-pub(crate) fn fit(statements: &mut Vec<String>, soft_bytes: u64, hard_bytes: u64) -> usize {
-    let soft = drop_oldest(statements, soft_bytes, |statement| !is_binding(statement));
-    let hard = drop_oldest(statements, hard_bytes, |_| true);
+pub(crate) fn fit_statements(
+    statements: &mut Vec<String>,
+    soft_bytes: u64,
+    hard_bytes: u64,
+) -> usize {
+    let soft = drop_oldest_lines(statements, soft_bytes, |statement| !is_binding(statement));
+    let hard = drop_oldest_lines(statements, hard_bytes, |_| true);
     soft.len() + hard.len()
 }
 
@@ -175,10 +179,10 @@ mod tests {
 
     #[test]
     fn short_message_is_kept_whole_and_notes_of_the_host_are_not_the_users() {
-        assert_eq!(statements(" Use tabs.\nNever push. "), ["Use tabs.\nNever push."]);
-        assert_eq!(statements("  "), [""; 0]);
+        assert_eq!(extract_statements(" Use tabs.\nNever push. "), ["Use tabs.\nNever push."]);
+        assert_eq!(extract_statements("  "), [""; 0]);
         let note = "[Left out here to save room: 3 calls that this turn began with]";
-        assert_eq!(statements(note), [""; 0]);
+        assert_eq!(extract_statements(note), [""; 0]);
     }
 
     #[test]
@@ -186,14 +190,17 @@ mod tests {
         let log = "0x00 [2026-01-01 00:00:00.000] 12345 {\"a\":1}\n".repeat(100);
         let code = format!("```\n{}```\n", "you must not keep this line\n".repeat(40));
         let text = format!("Fix the parser.\n{log}{code}The tests stay green! Ohne Panik");
-        assert_eq!(statements(&text), ["Fix the parser.", "The tests stay green!", "Ohne Panik"]);
+        assert_eq!(
+            extract_statements(&text),
+            ["Fix the parser.", "The tests stay green!", "Ohne Panik"]
+        );
     }
 
     #[test]
     fn long_text_keeps_both_ends_and_each_sentence_that_binds() {
         let filler = "This is a sentence about the weather today. ".repeat(200);
         let text = format!("Begin here. {filler}Never touch main. {filler}The end.");
-        let kept = statements(&text);
+        let kept = extract_statements(&text);
         assert_eq!(kept.first().map(String::as_str), Some("Begin here."));
         assert_eq!(kept.last().map(String::as_str), Some("The end."));
         assert!(kept.iter().any(|it| it == "Never touch main."));
@@ -205,7 +212,7 @@ mod tests {
         let all = || ["hello there", "never do that", "good work", "always test"];
         let fitted = |soft, hard| {
             let mut statements = all().map(str::to_owned).to_vec();
-            let gone = fit(&mut statements, soft, hard);
+            let gone = fit_statements(&mut statements, soft, hard);
             (gone, statements)
         };
         assert_eq!(fitted(100, 100).0, 0);

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::model::{ModelComplete, ask};
 use jaato_plugin_sdk::prelude::*;
 
-use crate::{Draft, transcript};
+use crate::{PlanDraft, transcript};
 
 /// The instructions for the model.
 const INSTRUCTIONS: &str = "\
@@ -63,7 +63,7 @@ pub struct SummaryFailure(pub String);
 /// session's is an embedded one.
 pub async fn summarize_turns(
     host: &Reporter,
-    draft: &Draft<'_>,
+    draft: &PlanDraft<'_>,
     turns: &[usize],
 ) -> Option<std::result::Result<String, SummaryFailure>> {
     let entries = draft.transcript(turns);
@@ -100,7 +100,7 @@ async fn summarize(
     }
     let mut requests = 0;
     loop {
-        transcript::fit(&mut entries, chunk_bytes.saturating_mul(CHUNKS_MAX));
+        transcript::fit_entries(&mut entries, chunk_bytes.saturating_mul(CHUNKS_MAX));
         match summarize_chunks(host, model, &entries, chunk_bytes, &mut requests).await {
             // The window of the configured model may be smaller than that of the session's.
             Err(error)
@@ -126,7 +126,7 @@ async fn summarize_chunks(
     chunk_bytes: usize,
     requests: &mut usize,
 ) -> Result<String> {
-    let mut chunks = transcript::chunks(entries, chunk_bytes);
+    let mut chunks = transcript::join_into_chunks(entries, chunk_bytes);
     let mut instructions = INSTRUCTIONS.to_owned();
     loop {
         let is_last = chunks.len() <= 1;
@@ -152,7 +152,7 @@ async fn summarize_chunks(
             return Ok(summaries.pop().unwrap_or_default());
         }
         // Summaries that are too long for one request are cut, so that the next round is the last.
-        transcript::fit(&mut summaries, chunk_bytes);
+        transcript::fit_entries(&mut summaries, chunk_bytes);
         chunks = vec![summaries.join("\n\n")];
         instructions = format!("{MERGE}\n\n{INSTRUCTIONS}");
     }
