@@ -24,14 +24,14 @@ impl EngineAddress {
     ///
     /// # Errors
     /// The errors of [`EngineAddress::parse`].
-    pub fn find(
+    pub fn find_engine(
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self> {
-        Self::find_beside(Path::new(SYSTEM_SOCKET), configured, variable)
+        Self::find_engine_below(Path::new(SYSTEM_SOCKET), configured, variable)
     }
 
-    fn find_beside(
+    fn find_engine_below(
         system: &Path,
         configured: Option<&str>,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: &str) {
+    fn check_address(text: &str, expected: &str) {
         let shown = match EngineAddress::parse(text) {
             Ok(address) => address.to_string(),
             Err(error) => error.message,
@@ -103,23 +103,24 @@ mod tests {
 
     #[test]
     fn unix_sockets_and_tcp_hosts_are_parsed() {
-        check("unix:///run/d.sock", "unix:///run/d.sock");
-        check("tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375");
-        check("http://engine/", "tcp://engine:2375");
+        check_address("unix:///run/d.sock", "unix:///run/d.sock");
+        check_address("tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375");
+        check_address("http://engine/", "tcp://engine:2375");
     }
 
     #[test]
     fn unsupported_engine_address_is_refused() {
-        check("ssh://me@host", "invalid engine address `ssh://me@host`");
-        check("unix://d.sock", "invalid engine address `unix://d.sock`");
-        check("tcp://", "invalid engine address `tcp://`");
+        check_address("ssh://me@host", "invalid engine address `ssh://me@host`");
+        check_address("unix://d.sock", "invalid engine address `unix://d.sock`");
+        check_address("tcp://", "invalid engine address `tcp://`");
     }
 
     #[test]
     fn address_setting_overrides_the_docker_host_variable() {
         let variable =
             |name: &str| (name == "DOCKER_HOST").then(|| OsString::from("unix:///variable"));
-        let found = |configured| EngineAddress::find(configured, variable).unwrap().to_string();
+        let found =
+            |configured| EngineAddress::find_engine(configured, variable).unwrap().to_string();
         assert_eq!(found(Some("unix:///setting")), "unix:///setting");
         assert_eq!(found(None), "unix:///variable");
     }
@@ -130,7 +131,7 @@ mod tests {
         let (system, socket) = (folder.path().join("system"), folder.path().join("docker.sock"));
         let runtime = folder.path().as_os_str().to_owned();
         let variable = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
-        let found = || EngineAddress::find_beside(&system, None, variable).unwrap();
+        let found = || EngineAddress::find_engine_below(&system, None, variable).unwrap();
         assert_eq!(found(), EngineAddress::Unix(system.clone()), "without a user socket");
         std::fs::write(&socket, "").unwrap();
         assert_eq!(found(), EngineAddress::Unix(socket));

@@ -48,7 +48,7 @@ pub enum CommandInput {
     /// Empty.
     #[default]
     Closed,
-    /// Written with [`ContainerCommand::write`].
+    /// Written with [`ContainerCommand::write_input`].
     Piped,
 }
 
@@ -115,10 +115,10 @@ impl ContainerCommand {
         // Uses a separate task, because a started command cannot be ended until its session is
         // known.
         tokio::spawn(async move {
-            let deadline = place.engine.docker().timeout();
+            let deadline = place.engine.docker_client().timeout();
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin_command(place, spec)).await;
-            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
+            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout_error(&address)));
             // If no one receives the handle, dropping it ends the command.
             let _ = sender.send(started);
         });
@@ -139,7 +139,7 @@ impl ContainerCommand {
         if output.is_done {
             return Ok(None);
         }
-        let code = match self.output_or_code(&mut output).await {
+        let code = match self.next_output_or_exit_code(&mut output).await {
             Ok(OutputStep::Output(piece)) => return Ok(Some(piece)),
             Ok(OutputStep::Code(code)) => code,
             Err(error) => {
@@ -150,12 +150,13 @@ impl ContainerCommand {
         };
         self.has_ended.send_replace(true);
         // If the guardian has ended, the processes are unknown.
-        let left_running = self.place.guardian.unregister(self.session).await.unwrap_or_default();
+        let left_running =
+            self.place.guardian.unregister_command(self.session).await.unwrap_or_default();
         output.is_done = true;
         Ok(Some(CommandEvent::Exit(CommandExit { code, left_running })))
     }
 
-    async fn output_or_code(&self, output: &mut PendingOutput) -> Result<OutputStep> {
+    async fn next_output_or_exit_code(&self, output: &mut PendingOutput) -> Result<OutputStep> {
         loop {
             if let Some(piece) = output.early.pop_front() {
                 return Ok(OutputStep::Output(piece));
@@ -168,7 +169,7 @@ impl ContainerCommand {
                 piece = output.pieces.next() => match piece {
                     Some(Ok(piece)) => {
                         output.early.extend(to_command_event(piece));
-                        output.postpone();
+                        output.schedule_next_check();
                     }
                     // The end of the stream. An error means that the connection broke.
                     Some(Err(_)) | None => output.end = Some(self.wait_for_exit_code().await?),
@@ -178,8 +179,8 @@ impl ContainerCommand {
                         output.end = output.code;
                         continue;
                     }
-                    output.code = self.place.exit_code(&self.exec).await?;
-                    output.back_off();
+                    output.code = self.place.command_exit_code(&self.exec).await?;
+                    output.lengthen_pause();
                 }
             }
         }
@@ -190,15 +191,15 @@ impl ContainerCommand {
     async fn wait_for_exit_code(&self) -> Result<i64> {
         let mut pause = Duration::from_millis(1);
         while pause < LOOK_LAST {
-            if let Some(code) = self.place.exit_code(&self.exec).await? {
+            if let Some(code) = self.place.command_exit_code(&self.exec).await? {
                 return Ok(code);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
         Err(match self.place.watch.end_reason() {
-            Some(how) => errors::container_ended(&self.place.name, &how),
-            None => errors::connection_lost(self.place.engine.address(), &self.place.name),
+            Some(how) => errors::container_ended_error(&self.place.name, &how),
+            None => errors::connection_lost_error(self.place.engine.address(), &self.place.name),
         })
     }
 
@@ -206,7 +207,7 @@ impl ContainerCommand {
     ///
     /// # Errors
     /// `io` if the command has no input, it was closed, or the command does not read it.
-    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub async fn write_input(&self, bytes: &[u8]) -> Result<()> {
         let mut input = self.input.lock().await;
         let Some(writer) = input.as_mut() else {
             return Err(Error::new(ErrorKind::Io, "the command's standard input is closed"));
@@ -238,7 +239,7 @@ impl ContainerCommand {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LOOK_LAST);
                 // An error means that the container is gone, so the command has ended too.
-                if !matches!(self.place.exit_code(&self.exec).await, Ok(None)) {
+                if !matches!(self.place.command_exit_code(&self.exec).await, Ok(None)) {
                     return;
                 }
             }
@@ -262,8 +263,8 @@ impl ContainerCommand {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn signal(&self, signal: Signal) -> Result<bool> {
-        self.place.signal(self.session, signal).await
+    pub async fn signal_group(&self, signal: Signal) -> Result<bool> {
+        self.place.signal_group(self.session, signal).await
     }
 
     /// Asks the command to end, and soon after ends it with all its processes. Earlier output can
@@ -271,30 +272,30 @@ impl ContainerCommand {
     ///
     /// # Errors
     /// `unavailable` if the container is gone, and the command with it.
-    pub async fn end(&self) -> Result<()> {
-        self.signal(Signal::Terminate).await?;
+    pub async fn end_command(&self) -> Result<()> {
+        self.signal_group(Signal::Terminate).await?;
         tokio::time::sleep(GRACE).await;
-        self.place.end(self.session).await
+        self.place.end_command(self.session).await
     }
 }
 
 impl Drop for ContainerCommand {
     fn drop(&mut self) {
         if !*self.has_ended.borrow() {
-            self.place.guardian.end(self.session);
+            self.place.guardian.request_end(self.session);
         }
     }
 }
 
 impl PendingOutput {
-    fn postpone(&mut self) {
+    fn schedule_next_check(&mut self) {
         let pause = if self.code.is_some() { QUIET } else { self.pause };
         self.look_at = Instant::now() + pause;
     }
 
-    fn back_off(&mut self) {
+    fn lengthen_pause(&mut self) {
         self.pause = (self.pause * 2).min(LOOK_LAST);
-        self.postpone();
+        self.schedule_next_check();
     }
 }
 
@@ -302,21 +303,21 @@ async fn begin_command(
     place: ContainerContext,
     spec: ContainerCommandSpec,
 ) -> Result<ContainerCommand> {
-    let folder = place.folder_of(spec.folder.as_deref());
-    let variables = place.variables_with(&spec.variables);
+    let folder = place.folder_of_command(spec.folder.as_deref());
+    let variables = place.variables_of_command(&spec.variables);
     let request = ExecRequest {
-        words: wrapper::plain_command(&folder, &spec.words),
+        words: wrapper::plain_command_words(&folder, &spec.words),
         variables: &variables,
         has_input: spec.stdin == CommandInput::Piped,
         has_terminal: false,
         user: place.user.as_deref(),
     };
-    let exec = place.create(request).await?;
+    let exec = place.create_exec(request).await?;
     let started = container_context::start_exec(&place.engine, &exec).await;
     let ExecStreams { input, output: mut pieces } =
-        started.map_err(|error| place.explain(&error))?;
+        started.map_err(|error| place.explain_error(&error))?;
     let (session, early) = read_session_number(&place, &mut pieces, &folder, &spec.words).await?;
-    place.guardian.track(session);
+    place.guardian.register_command(session);
     let output = PendingOutput {
         pieces,
         early,
@@ -376,7 +377,7 @@ async fn read_session_number(
 
 fn broken_stream_error(place: &ContainerContext, error: &EngineError) -> Error {
     match place.watch.end_reason() {
-        Some(how) => errors::container_ended(&place.name, &how),
+        Some(how) => errors::container_ended_error(&place.name, &how),
         None => place.lost_command_error(error),
     }
 }
@@ -395,9 +396,9 @@ async fn early_end_error(
     if said.is_empty()
         && let Some(how) = place.watch.end_reason_within(LOOK_LAST).await
     {
-        return errors::container_ended(&place.name, &how);
+        return errors::container_ended_error(&place.name, &how);
     }
-    wrapper::start_error(&said)
+    wrapper::command_start_error(&said)
 }
 
 fn to_command_event(piece: LogOutput) -> Option<CommandEvent> {

@@ -75,19 +75,19 @@ impl Container {
     /// - `not_found` if the image or container does not exist.
     /// - `unavailable` if the container does not run.
     /// - `failed` if the container lacks the workspace or a shell.
-    pub async fn open(
+    pub async fn open_container(
         engine: DockerEngine,
         settings: &DockerSettings,
         workspace: &Path,
     ) -> Result<Self> {
-        Self::open_within(engine, settings, workspace, workspace).await
+        Self::open_for_subfolder(engine, settings, workspace, workspace).await
     }
 
-    /// Like [`Container::open`], for a user who works in a subfolder of the workspace.
+    /// Like [`Container::open_container`], for a user who works in a subfolder of the workspace.
     ///
     /// # Errors
-    /// The errors of [`Container::open`].
-    pub async fn open_within(
+    /// The errors of [`Container::open_container`].
+    pub async fn open_for_subfolder(
         engine: DockerEngine,
         settings: &DockerSettings,
         root: &Path,
@@ -102,7 +102,7 @@ impl Container {
                 root: volumes::workspace_folder(Some(folder), &session)?,
                 below: PathBuf::new(),
             },
-            None => HostWorkspace::around_folder(&session, &real(root)?),
+            None => HostWorkspace::from_folder(&session, &real(root)?),
         };
         match wanted {
             RequestedContainer::Image(image) => {
@@ -120,7 +120,7 @@ impl Container {
         image: &str,
         (workspace, session): (HostWorkspace, &Path),
     ) -> Result<Self> {
-        check_name("image", image)?;
+        check_engine_name("image", image)?;
         let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
         let workdir = settings.container_workdir.clone();
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
@@ -128,10 +128,15 @@ impl Container {
         let volumes = volumes::parse_volumes(&settings.mounts, session, &[&container, tmp])?;
         let HostWorkspace { root, below } = workspace;
         let workspace = SharedWorkspace { folder: SharedFolder { host: root, container }, below };
-        let folders =
-            SharedFolders::create_for_mount(&base, workspace, tmp, volumes, folder_user(settings))?;
+        let folders = SharedFolders::create_for_mount(
+            &base,
+            workspace,
+            tmp,
+            volumes,
+            temporary_folder_user(settings),
+        )?;
         let user = command_user(&engine, settings, &folders);
-        let name = folders.name();
+        let name = folders.unique_name();
         let made = create_container::create_and_start(
             &engine,
             settings,
@@ -148,9 +153,9 @@ impl Container {
             Some(guardian) => guardian,
             None => container_context::start_guardian(&engine, &id, &name).await?,
         };
-        let users = folder_user(settings);
+        let users = temporary_folder_user(settings);
         let found = UnprobedContainer { id, name, user, users, origin, removal: Some(removal) };
-        Self::finish(engine, found, settings, guardian, folders).await
+        Self::probe_and_finish(engine, found, settings, guardian, folders).await
     }
 
     async fn use_existing(
@@ -159,7 +164,7 @@ impl Container {
         name: &str,
         workspace: HostWorkspace,
     ) -> Result<Self> {
-        check_name("container", name)?;
+        check_engine_name("container", name)?;
         if let Some(mount) = settings.mounts.first() {
             let text = format!(
                 "the container `{name}` is already running, so `{mount}` cannot be mounted"
@@ -167,17 +172,20 @@ impl Container {
             let hint = "name an image instead, or set `mounts` to `[]`";
             return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
         }
-        let seen = engine.docker().inspect_container(name, None::<InspectContainerOptions>).await;
         let seen =
-            seen.map_err(|error| engine.explain(&error, EngineRequestKind::Container(name)))?;
+            engine.docker_client().inspect_container(name, None::<InspectContainerOptions>).await;
+        let seen =
+            seen.map_err(|error| engine.explain_error(&error, EngineRequestKind::Container(name)))?;
         check_running(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
         // A container that has only the user's folder is sufficient.
-        let (workspace, mounted) = match mounts::find(&mounts, &workspace.root, name) {
+        let (workspace, mounted) = match mounts::find_mounted_folder(&mounts, &workspace.root, name)
+        {
             Ok(mounted) => (workspace, mounted),
             Err(_) => {
-                let alone = HostWorkspace { root: workspace.folder(), below: PathBuf::new() };
-                let mounted = mounts::find(&mounts, &alone.root, name)?;
+                let alone =
+                    HostWorkspace { root: workspace.working_folder(), below: PathBuf::new() };
+                let mounted = mounts::find_mounted_folder(&mounts, &alone.root, name)?;
                 (alone, mounted)
             }
         };
@@ -194,17 +202,18 @@ impl Container {
         let HostWorkspace { root, below } = workspace;
         let workspace =
             SharedWorkspace { folder: SharedFolder { host: root, container: path }, below };
-        let folders = SharedFolders::create_in_workspace(workspace, access, folder_user(settings))?;
+        let folders =
+            SharedFolders::create_in_workspace(workspace, access, temporary_folder_user(settings))?;
         let user = command_user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
         let guardian = container_context::start_guardian(&engine, &id, name).await?;
         let name = name.to_owned();
-        let (users, origin) = (folder_user(settings), ContainerOrigin::Brought);
+        let (users, origin) = (temporary_folder_user(settings), ContainerOrigin::Brought);
         let found = UnprobedContainer { id, name, user, users, origin, removal: None };
-        Self::finish(engine, found, settings, guardian, folders).await
+        Self::probe_and_finish(engine, found, settings, guardian, folders).await
     }
 
-    async fn finish(
+    async fn probe_and_finish(
         engine: DockerEngine,
         found: UnprobedContainer,
         settings: &DockerSettings,
@@ -219,14 +228,18 @@ impl Container {
             name: name.into(),
             user: user.map(Into::into),
             variables: [].into(),
-            folder: folders.paths().working().container.clone(),
+            folder: folders.paths().working_folder().container.clone(),
             guardian: guardian.clone(),
             onlooker: TerminalObserver::default(),
         };
-        let facts =
-            probe::probe_container(&place, &folders.paths().tmp().container, &place.folder).await?;
+        let facts = probe::probe_container(
+            &place,
+            &folders.paths().temporary_folder().container,
+            &place.folder,
+        )
+        .await?;
         if facts.home.is_none() {
-            let home = folders.make_home(users)?.to_string_lossy().into_owned();
+            let home = folders.create_home(users)?.to_string_lossy().into_owned();
             place.variables = [("HOME".to_owned(), home)].into();
         }
         Ok(Self {
@@ -250,20 +263,20 @@ impl Container {
     ///
     /// # Errors
     /// The errors of [`ContainerCommand::start`].
-    pub async fn start(&self, spec: ContainerCommandSpec) -> Result<ContainerCommand> {
+    pub async fn start_command(&self, spec: ContainerCommandSpec) -> Result<ContainerCommand> {
         ContainerCommand::start(self.running_context().await?, spec).await
     }
 
     /// Starts a program on a terminal.
     ///
     /// # Errors
-    /// The errors of [`ContainerTerminal::start`].
+    /// The errors of [`ContainerTerminal::start_on_terminal`].
     pub async fn start_on_terminal(
         &self,
         spec: ContainerCommandSpec,
         size: TerminalSize,
     ) -> Result<ContainerTerminal> {
-        ContainerTerminal::start(self.running_context().await?, spec, size).await
+        ContainerTerminal::start_on_terminal(self.running_context().await?, spec, size).await
     }
 
     /// Ensures that the container runs. One that has ended is started again, if possible.
@@ -280,7 +293,7 @@ impl Container {
         let mut guardian = self.guardian.lock().await;
         let place = self.current_context();
         if let Some(how) = place.watch.end_reason() {
-            let again = self.restart(&place, &how).await?;
+            let again = self.restart_or_recreate(&place, &how).await?;
             *guardian = again.guardian.clone();
             *self.place.lock() = again.clone();
             self.is_told.store(false, Ordering::Relaxed);
@@ -296,12 +309,16 @@ impl Container {
     /// Returns a place in a running container to replace one that has ended. A container made for
     /// the session is replaced only after a command was refused, so that the caller learns that
     /// installed software is gone.
-    async fn restart(&self, ended: &ContainerContext, how: &str) -> Result<ContainerContext> {
-        let gone = errors::container_ended(&ended.name, how);
+    async fn restart_or_recreate(
+        &self,
+        ended: &ContainerContext,
+        how: &str,
+    ) -> Result<ContainerContext> {
+        let gone = errors::container_ended_error(&ended.name, how);
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(gone);
         }
-        let (docker, id) = (ended.engine.docker(), &*ended.id);
+        let (docker, id) = (ended.engine.docker_client(), &*ended.id);
         let (new_id, name, guardian) = match self.origin {
             ContainerOrigin::Brought => {
                 let seen = docker.inspect_container(id, None::<InspectContainerOptions>).await;
@@ -321,13 +338,13 @@ impl Container {
             ContainerOrigin::MadeToStay => {
                 let started = docker.start_container(id, None::<StartContainerOptions>).await;
                 started.map_err(|error| {
-                    ended.engine.explain(&error, EngineRequestKind::Container(id))
+                    ended.engine.explain_error(&error, EngineRequestKind::Container(id))
                 })?;
                 let guardian =
                     container_context::start_guardian(&ended.engine, id, &ended.name).await?;
                 (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
             }
-            ContainerOrigin::Made => self.recreate(ended).await?,
+            ContainerOrigin::Made => self.recreate_container(ended).await?,
         };
         let has =
             if self.origin == ContainerOrigin::Made { "was made again" } else { "runs again" };
@@ -344,7 +361,7 @@ impl Container {
     }
 
     /// Makes another container like the one that ended, with the same folders.
-    async fn recreate(
+    async fn recreate_container(
         &self,
         ended: &ContainerContext,
     ) -> Result<(Arc<str>, Arc<str>, ContainerGuardian)> {
@@ -377,7 +394,7 @@ impl Container {
     }
 
     /// Takes the notes for the user.
-    pub fn take_notes(&self) -> Vec<String> {
+    pub fn take_user_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock())
     }
 
@@ -431,7 +448,7 @@ impl Container {
             ContainerOrigin::Made => Ok(()),
             _ if self.current_context().watch.end_reason().is_some() => Ok(()),
             ContainerOrigin::MadeToStay | ContainerOrigin::Brought => {
-                self.guardian.lock().await.end_all().await
+                self.guardian.lock().await.end_all_commands().await
             }
         };
         let cleaned = match self.folders.lock().await.take() {
@@ -452,7 +469,7 @@ struct HostWorkspace {
 impl HostWorkspace {
     /// Returns the workspace around a folder. If the workspace contains the user's home, is the
     /// root folder or belongs to another user, the container gets only the folder.
-    fn around_folder(folder: &Path, root: &Path) -> Self {
+    fn from_folder(folder: &Path, root: &Path) -> Self {
         let owner = |path: &Path| std::fs::metadata(path).map(|facts| facts.uid()).ok();
         let is_home = std::env::var_os("HOME").is_some_and(|home| {
             Path::new(&home).canonicalize().is_ok_and(|home| home.starts_with(root))
@@ -466,7 +483,7 @@ impl HostWorkspace {
         }
     }
 
-    fn folder(&self) -> PathBuf {
+    fn working_folder(&self) -> PathBuf {
         if self.below.as_os_str().is_empty() {
             self.root.clone()
         } else {
@@ -486,7 +503,7 @@ struct UnprobedContainer {
 }
 
 /// Returns whether jaato's user or another one uses the temporary folder.
-fn folder_user(settings: &DockerSettings) -> FolderUser {
+fn temporary_folder_user(settings: &DockerSettings) -> FolderUser {
     if settings.user.is_some() { FolderUser::Any } else { FolderUser::Same }
 }
 
@@ -513,11 +530,11 @@ fn check_running(seen: &ContainerInspectResponse, name: &str) -> Result<()> {
         let hint = format!("`docker unpause {name}`");
         return Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint));
     }
-    if state.running == Some(true) { Ok(()) } else { Err(errors::not_running(name)) }
+    if state.running == Some(true) { Ok(()) } else { Err(errors::not_running_error(name)) }
 }
 
 /// Checks a name, because names become part of the engine's URLs.
-fn check_name(what: &str, name: &str) -> Result<()> {
+fn check_engine_name(what: &str, name: &str) -> Result<()> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:@".contains(letter);
     if name.chars().all(is_fine) && !name.contains("..") && !name.starts_with('/') {
         return Ok(());
@@ -542,7 +559,7 @@ mod tests {
         let folder = root.join("a/b");
         std::fs::create_dir_all(&folder).unwrap();
         let taken = |root: &Path| {
-            let HostWorkspace { root, below } = HostWorkspace::around_folder(&folder, root);
+            let HostWorkspace { root, below } = HostWorkspace::from_folder(&folder, root);
             (root, below)
         };
         assert_eq!(taken(&root), (root.clone(), PathBuf::from("a/b")));
@@ -551,7 +568,7 @@ mod tests {
         assert_eq!(taken(Path::new("/")), alone, "the root is the whole machine");
         assert_eq!(taken(&root.join("c")), alone, "the root does not contain it");
         if let Ok(home) = Path::new(&std::env::var_os("HOME").unwrap()).canonicalize() {
-            let HostWorkspace { root, .. } = HostWorkspace::around_folder(&home.join("p"), &home);
+            let HostWorkspace { root, .. } = HostWorkspace::from_folder(&home.join("p"), &home);
             assert_eq!(root, home.join("p"));
         }
     }

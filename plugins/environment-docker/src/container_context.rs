@@ -55,25 +55,29 @@ pub struct ExecRequest<'a> {
 
 impl ContainerContext {
     /// Creates a command of the engine without starting it. Returns its ID.
-    pub async fn create(&self, request: ExecRequest<'_>) -> Result<String> {
-        create(&self.engine, &self.id, request).await.map_err(|error| self.explain(&error))
+    pub async fn create_exec(&self, request: ExecRequest<'_>) -> Result<String> {
+        create_exec(&self.engine, &self.id, request)
+            .await
+            .map_err(|error| self.explain_error(&error))
     }
 
     /// Converts an error of the client to an error for a command.
-    pub fn explain(&self, error: &EngineError) -> Error {
+    pub fn explain_error(&self, error: &EngineError) -> Error {
         match (self.watch.end_reason(), error) {
-            (Some(how), _) => errors::container_ended(&self.name, &how),
-            (None, error) => self.engine.explain(error, EngineRequestKind::Command(&self.name)),
+            (Some(how), _) => errors::container_ended_error(&self.name, &how),
+            (None, error) => {
+                self.engine.explain_error(error, EngineRequestKind::Command(&self.name))
+            }
         }
     }
 
     /// Returns the variables of a command: the common ones, then its own.
-    pub fn variables_with(&self, own: &[(String, String)]) -> Vec<(String, String)> {
+    pub fn variables_of_command(&self, own: &[(String, String)]) -> Vec<(String, String)> {
         self.variables.iter().chain(own).cloned().collect()
     }
 
     /// Returns a command's folder in the container.
-    pub fn folder_of(&self, folder: Option<&Path>) -> PathBuf {
+    pub fn folder_of_command(&self, folder: Option<&Path>) -> PathBuf {
         let folder = folder.map_or_else(|| self.folder.clone(), |folder| self.folder.join(folder));
         crate::paths::normalize_path(&folder)
     }
@@ -82,19 +86,19 @@ impl ContainerContext {
     ///
     /// # Errors
     /// `unavailable` if the container or the engine is gone.
-    pub async fn exit_code(&self, exec: &str) -> Result<Option<i64>> {
-        match self.engine.docker().inspect_exec(exec).await {
+    pub async fn command_exit_code(&self, exec: &str) -> Result<Option<i64>> {
+        match self.engine.docker_client().inspect_exec(exec).await {
             Ok(seen) if seen.running == Some(true) => Ok(None),
             Ok(seen) => match seen.exit_code {
                 Some(code) if code != KILLED => Ok(Some(code)),
                 // A container's end kills all its commands, so check whether it has ended.
                 code => match self.watch.end_reason_within(DEATH_DELAY).await {
-                    Some(how) => Err(errors::container_ended(&self.name, &how)),
+                    Some(how) => Err(errors::container_ended_error(&self.name, &how)),
                     None => Ok(code),
                 },
             },
             Err(error) => match self.watch.end_reason_within(DEATH_DELAY).await {
-                Some(how) => Err(errors::container_ended(&self.name, &how)),
+                Some(how) => Err(errors::container_ended_error(&self.name, &how)),
                 None => Err(self.lost_command_error(&error)),
             },
         }
@@ -104,9 +108,9 @@ impl ContainerContext {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
-        match self.guardian.signal(group, signal).await {
-            Err(_) => self.replace_guardian().await?.signal(group, signal).await,
+    pub async fn signal_group(&self, group: u32, signal: Signal) -> Result<bool> {
+        match self.guardian.signal_group(group, signal).await {
+            Err(_) => self.replace_guardian().await?.signal_group(group, signal).await,
             done => done,
         }
     }
@@ -115,9 +119,9 @@ impl ContainerContext {
     ///
     /// # Errors
     /// `unavailable` if the container is gone, and the command with it.
-    pub async fn end(&self, session: u32) -> Result<()> {
-        match self.guardian.end_now(session).await {
-            Err(_) => self.replace_guardian().await?.end_now(session).await,
+    pub async fn end_command(&self, session: u32) -> Result<()> {
+        match self.guardian.end_command(session).await {
+            Err(_) => self.replace_guardian().await?.end_command(session).await,
             done => done,
         }
     }
@@ -125,7 +129,7 @@ impl ContainerContext {
     /// Starts a guardian to replace one that a command has killed.
     async fn replace_guardian(&self) -> Result<ContainerGuardian> {
         match self.watch.end_reason() {
-            Some(how) => Err(errors::container_ended(&self.name, &how)),
+            Some(how) => Err(errors::container_ended_error(&self.name, &how)),
             None => start_guardian(&self.engine, &self.id, &self.name).await,
         }
     }
@@ -133,14 +137,14 @@ impl ContainerContext {
     /// Returns the error for a command whose end is unknown.
     pub fn lost_command_error(&self, error: &EngineError) -> Error {
         match error {
-            EngineError::RequestTimeoutError => errors::engine_timeout(self.engine.address()),
-            _ => errors::connection_lost(self.engine.address(), &self.name),
+            EngineError::RequestTimeoutError => errors::engine_timeout_error(self.engine.address()),
+            _ => errors::connection_lost_error(self.engine.address(), &self.name),
         }
     }
 }
 
 /// Creates a command of the engine in a container.
-pub async fn create(
+pub async fn create_exec(
     engine: &DockerEngine,
     container: &str,
     request: ExecRequest<'_>,
@@ -157,7 +161,7 @@ pub async fn create(
         user: request.user.map(str::to_owned),
         ..ExecConfig::default()
     };
-    Ok(engine.docker().create_exec(container, config).await?.id)
+    Ok(engine.docker_client().create_exec(container, config).await?.id)
 }
 
 /// Starts a command of the engine without a terminal.
@@ -165,7 +169,7 @@ pub async fn start_exec(engine: &DockerEngine, exec: &str) -> Result<ExecStreams
     use bollard::exec::{StartExecOptions, StartExecResults};
 
     let options = StartExecOptions { detach: false, tty: false, output_capacity: Some(64 * 1024) };
-    match engine.docker().start_exec(exec, Some(options)).await? {
+    match engine.docker_client().start_exec(exec, Some(options)).await? {
         StartExecResults::Attached { output, input } => Ok(ExecStreams { input, output }),
         StartExecResults::Detached => unreachable!("requested without `detach`"),
     }
@@ -184,7 +188,7 @@ pub async fn start_guardian(
         has_terminal: false,
         user: Some(GUARDIAN_USER),
     };
-    let told = |error| engine.explain(&error, EngineRequestKind::Container(name));
-    let exec = create(engine, id, request).await.map_err(told)?;
+    let told = |error| engine.explain_error(&error, EngineRequestKind::Container(name));
+    let exec = create_exec(engine, id, request).await.map_err(told)?;
     Ok(ContainerGuardian::from_streams(start_exec(engine, &exec).await.map_err(told)?))
 }

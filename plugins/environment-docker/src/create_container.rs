@@ -59,11 +59,12 @@ pub async fn create_and_start(
     // arrive.
     let mut removal = ContainerRemovalGuard::for_container(engine, name);
     let options = CreateContainerOptionsBuilder::new().name(name).build();
-    let created = engine.docker().create_container(Some(options), body).await.map_err(told)?;
+    let created =
+        engine.docker_client().create_container(Some(options), body).await.map_err(told)?;
     let id = created.id;
     let guardian =
         if stays { None } else { Some(attach_guardian(engine, &id).await.map_err(told)?) };
-    let started = engine.docker().start_container(&id, None::<StartContainerOptions>).await;
+    let started = engine.docker_client().start_container(&id, None::<StartContainerOptions>).await;
     started.map_err(told)?;
     if stays {
         removal.keep_container();
@@ -80,10 +81,10 @@ fn container_config(
     let stays = !settings.cleanup_on_exit;
     let mut labels = HashMap::from([(
         WORKSPACE_LABEL.to_owned(),
-        paths.workspace().host.to_string_lossy().into_owned(),
+        paths.workspace_folder().host.to_string_lossy().into_owned(),
     )]);
     // A container that stays has no owner, because otherwise it would count as left behind.
-    if let Some(owner) = ContainerOwner::current().filter(|_| !stays) {
+    if let Some(owner) = ContainerOwner::current_process().filter(|_| !stays) {
         labels.insert(LABEL.to_owned(), owner.to_label());
     }
     let script = if stays { WAIT } else { guardian::SCRIPT };
@@ -100,7 +101,7 @@ fn container_config(
         entrypoint: Some(["sh", "-c", script, "jaato"].map(str::to_owned).into()),
         cmd: Some(Vec::new()),
         user: user.map(str::to_owned),
-        working_dir: Some(path_text(&paths.working().container)),
+        working_dir: Some(path_to_string(&paths.working_folder().container)),
         labels: Some(labels),
         open_stdin: Some(true),
         stdin_once: Some(!stays),
@@ -119,7 +120,8 @@ fn container_config(
 }
 
 fn list_mounts(paths: &ContainerPaths) -> Vec<Mount> {
-    let own = [paths.workspace(), paths.tmp()].map(|shared| to_mount(shared, FolderAccess::Write));
+    let own = [paths.workspace_folder(), paths.temporary_folder()]
+        .map(|shared| to_mount(shared, FolderAccess::Write));
     let more = paths.volumes().iter().map(|volume| to_mount(&volume.folder, volume.access));
     own.into_iter().chain(more).collect()
 }
@@ -127,14 +129,14 @@ fn list_mounts(paths: &ContainerPaths) -> Vec<Mount> {
 fn to_mount(shared: &SharedFolder, access: FolderAccess) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
-        source: Some(path_text(&shared.host)),
-        target: Some(path_text(&shared.container)),
+        source: Some(path_to_string(&shared.host)),
+        target: Some(path_to_string(&shared.container)),
         read_only: Some(access == FolderAccess::Read),
         ..Mount::default()
     }
 }
 
-fn path_text(path: &Path) -> String {
+fn path_to_string(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -144,7 +146,7 @@ async fn attach_guardian(
 ) -> Result<ContainerGuardian, EngineError> {
     let options = AttachContainerOptionsBuilder::new();
     let options = options.stream(true).stdin(true).stdout(true).stderr(true).build();
-    let attached = engine.docker().attach_container(id, Some(options)).await?;
+    let attached = engine.docker_client().attach_container(id, Some(options)).await?;
     let AttachContainerResults { output, input } = attached;
     Ok(ContainerGuardian::from_streams(ExecStreams { input, output }))
 }
@@ -154,9 +156,9 @@ fn explain_start_error(engine: &DockerEngine, error: &EngineError, image: &str) 
         EngineError::DockerResponseServerError { message, .. }
             if message.contains("\"sh\"") && message.contains("exec") =>
         {
-            wrapper::start_error(message.as_bytes())
+            wrapper::command_start_error(message.as_bytes())
         }
-        error => engine.explain(error, EngineRequestKind::Image(image)),
+        error => engine.explain_error(error, EngineRequestKind::Image(image)),
     }
 }
 
@@ -183,8 +185,10 @@ impl ContainerRemovalGuard {
     /// The engine's error. The drop tries again then.
     pub async fn remove_now(&mut self) -> Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
-        let removed = sweep::remove(&self.engine, name).await;
-        removed.map_err(|error| self.engine.explain(&error, EngineRequestKind::Container(name)))?;
+        let removed = sweep::remove_container(&self.engine, name).await;
+        removed.map_err(|error| {
+            self.engine.explain_error(&error, EngineRequestKind::Container(name))
+        })?;
         self.keep_container();
         Ok(())
     }
@@ -196,6 +200,6 @@ impl Drop for ContainerRemovalGuard {
         let engine = self.engine.clone();
         // If the runtime is ending, this has no effect. The end of the connection then ends the
         // container.
-        self.thread.spawn(async move { sweep::remove(&engine, &name).await });
+        self.thread.spawn(async move { sweep::remove_container(&engine, &name).await });
     }
 }

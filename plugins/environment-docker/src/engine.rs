@@ -34,8 +34,9 @@ impl DockerEngine {
     /// # Errors
     /// `unavailable` if the engine is missing or does not listen, `permission_denied` for its
     /// socket, or `timeout`.
-    pub async fn connect(address: EngineAddress, deadline: Duration) -> Result<Self> {
-        let told = |error| errors::explain(&error, &address, EngineRequestKind::Connecting);
+    pub async fn connect_to_engine(address: EngineAddress, deadline: Duration) -> Result<Self> {
+        let told =
+            |error| errors::explain_engine_error(&error, &address, EngineRequestKind::Connecting);
         let connected = match &address {
             EngineAddress::Unix(path) => {
                 Docker::connect_with_unix(&path.to_string_lossy(), 1, API_DEFAULT_VERSION)
@@ -64,7 +65,7 @@ impl DockerEngine {
     }
 
     /// Returns the client.
-    pub(crate) fn docker(&self) -> &Docker {
+    pub(crate) fn docker_client(&self) -> &Docker {
         &self.docker
     }
 
@@ -84,12 +85,12 @@ impl DockerEngine {
     }
 
     /// Converts an error of the client to an error for the user.
-    pub(crate) fn explain(
+    pub(crate) fn explain_error(
         &self,
         error: &bollard::errors::Error,
         doing: EngineRequestKind<'_>,
     ) -> jaato_plugin_sdk::types::Error {
-        errors::explain(error, &self.address, doing)
+        errors::explain_engine_error(error, &self.address, doing)
     }
 
     /// Ensures that the image exists, and downloads it if `pull` allows that.
@@ -97,7 +98,7 @@ impl DockerEngine {
     /// # Errors
     /// `not_found` if the image does not exist, with the command that downloads it.
     pub async fn ensure_image(&self, image: &str, pull: ImagePullPolicy) -> Result<()> {
-        let told = |error| self.explain(&error, EngineRequestKind::Image(image));
+        let told = |error| self.explain_error(&error, EngineRequestKind::Image(image));
         let Err(missing) = self.docker.inspect_image(image).await.map_err(told) else {
             return Ok(());
         };

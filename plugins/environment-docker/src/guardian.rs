@@ -42,7 +42,7 @@ impl ContainerGuardian {
     /// Creates a handle to a shell that runs [`SCRIPT`].
     pub fn from_streams(streams: ExecStreams) -> Self {
         let (asks, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(link::serve(streams, receiver));
+        tokio::spawn(link::forward_requests(streams, receiver));
         Self { asks }
     }
 
@@ -52,7 +52,7 @@ impl ContainerGuardian {
     }
 
     /// Registers a started command.
-    pub fn track(&self, session: u32) {
+    pub fn register_command(&self, session: u32) {
         self.send_request(format!("t {session}"));
     }
 
@@ -60,12 +60,12 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn unregister(&self, session: u32) -> Result<Vec<LeftoverProcess>> {
-        Ok(parse_left(&self.ask_guardian(format!("u {session}")).await?))
+    pub async fn unregister_command(&self, session: u32) -> Result<Vec<LeftoverProcess>> {
+        Ok(parse_leftover_processes(&self.ask_guardian(format!("u {session}")).await?))
     }
 
     /// Ends a command and all its processes, without waiting. For use in a drop.
-    pub fn end(&self, session: u32) {
+    pub fn request_end(&self, session: u32) {
         self.send_request(format!("e {session}"));
     }
 
@@ -73,7 +73,7 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn end_now(&self, session: u32) -> Result<()> {
+    pub async fn end_command(&self, session: u32) -> Result<()> {
         self.ask_guardian(format!("e {session}")).await.map(drop)
     }
 
@@ -81,7 +81,7 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn end_all(&self) -> Result<()> {
+    pub async fn end_all_commands(&self) -> Result<()> {
         self.ask_guardian("x".to_owned()).await?;
         self.asks.closed().await;
         Ok(())
@@ -91,7 +91,7 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
+    pub async fn signal_group(&self, group: u32, signal: Signal) -> Result<bool> {
         Ok(self.ask_guardian(format!("s {group} {}", signal_name(signal))).await? == "ok")
     }
 
@@ -100,7 +100,7 @@ impl ContainerGuardian {
     ///
     /// # Errors
     /// `unavailable` if the shell has ended.
-    pub async fn foreground(&self, session: u32) -> Result<String> {
+    pub async fn query_foreground(&self, session: u32) -> Result<String> {
         self.ask_guardian(format!("f {session}")).await
     }
 
@@ -121,7 +121,7 @@ impl ContainerGuardian {
 }
 
 /// Parses `ok PID NAME/PID NAME/`, with a space before each entry.
-fn parse_left(answer: &str) -> Vec<LeftoverProcess> {
+fn parse_leftover_processes(answer: &str) -> Vec<LeftoverProcess> {
     let list = answer.strip_prefix("ok").unwrap_or_default();
     let parse = |entry: &str| {
         let (pid, name) = entry.trim_start().split_once(' ')?;
@@ -138,7 +138,7 @@ mod tests {
     fn leftover_processes_are_parsed_with_their_names() {
         let left = |pid, name: &str| LeftoverProcess { pid, name: name.to_owned() };
         let expected = [left(12, "sleep"), left(13, "my program")];
-        assert_eq!(parse_left("ok 12 sleep/ 13 my program/"), expected);
-        assert_eq!(parse_left("ok"), []);
+        assert_eq!(parse_leftover_processes("ok 12 sleep/ 13 my program/"), expected);
+        assert_eq!(parse_leftover_processes("ok"), []);
     }
 }

@@ -45,8 +45,8 @@ pub use paths::ContainerPaths;
 pub use probe::ContainerFacts;
 pub use runtime::EngineRuntime;
 pub use settings::{DockerSettings, ImagePullPolicy};
-pub use sweep::remove_left_behind;
-pub use temporary_folder::remove_left_behind as remove_folders_left_behind;
+pub use sweep::remove_leftover_containers;
+pub use temporary_folder::remove_leftover_folders as remove_folders_left_behind;
 pub use terminal::{ContainerTerminal, TerminalForeground, TerminalSize};
 pub use wait_observer::TerminalObservation;
 

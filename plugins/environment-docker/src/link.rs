@@ -38,7 +38,10 @@ pub struct HelperShellRequest {
 
 /// Forwards requests until all senders are gone or the shell has ended. Callers that still wait
 /// then get an error, because their channels are dropped.
-pub async fn serve(streams: ExecStreams, mut asks: mpsc::UnboundedReceiver<HelperShellRequest>) {
+pub async fn forward_requests(
+    streams: ExecStreams,
+    mut asks: mpsc::UnboundedReceiver<HelperShellRequest>,
+) {
     let ExecStreams { mut input, mut output } = streams;
     let mut waiting = HashMap::new();
     let mut last = 0_u64;

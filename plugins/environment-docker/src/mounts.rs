@@ -21,7 +21,11 @@ pub struct MountedFolder {
 ///
 /// # Errors
 /// `failed` if no mount contains the folder, or another mount covers it.
-pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<MountedFolder> {
+pub fn find_mounted_folder(
+    mounts: &[MountPoint],
+    folder: &Path,
+    container: &str,
+) -> Result<MountedFolder> {
     let found = mounts.iter().filter_map(|mount| find_through_mount(mount, folder));
     let Some((_, mounted)) = found.max_by_key(|(depth, _)| *depth) else {
         let text = format!(
@@ -56,7 +60,7 @@ fn find_through_mount(mount: &MountPoint, folder: &Path) -> Option<(usize, Mount
 mod tests {
     use super::*;
 
-    fn mount(source: &str, destination: &str) -> MountPoint {
+    fn mount_point(source: &str, destination: &str) -> MountPoint {
         MountPoint {
             source: Some(source.to_owned()),
             destination: Some(destination.to_owned()),
@@ -65,8 +69,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(mounts: &[MountPoint], folder: &str, expected: &str) {
-        let found = match find(mounts, Path::new(folder), "web") {
+    fn check_found_folder(mounts: &[MountPoint], folder: &str, expected: &str) {
+        let found = match find_mounted_folder(mounts, Path::new(folder), "web") {
             Ok(mounted) => mounted.path.display().to_string(),
             Err(error) => error.message,
         };
@@ -75,21 +79,21 @@ mod tests {
 
     #[test]
     fn folder_is_found_through_the_mount_closest_to_it() {
-        let mounts = [mount("/no/home", "/h"), mount("/no/home/me/p", "/src")];
-        check(&mounts, "/no/home/me/p", "/src");
-        check(&mounts, "/no/home/me/p/a/b", "/src/a/b");
-        check(&mounts, "/no/home/you", "/h/you");
+        let mounts = [mount_point("/no/home", "/h"), mount_point("/no/home/me/p", "/src")];
+        check_found_folder(&mounts, "/no/home/me/p", "/src");
+        check_found_folder(&mounts, "/no/home/me/p/a/b", "/src/a/b");
+        check_found_folder(&mounts, "/no/home/you", "/h/you");
     }
 
     #[test]
     fn folder_is_found_under_the_host_mnt_prefix() {
-        check(&[mount("/host_mnt/no/me", "/w")], "/no/me/p", "/w/p");
+        check_found_folder(&[mount_point("/host_mnt/no/me", "/w")], "/no/me/p", "/w/p");
     }
 
     #[test]
     fn volumes_and_similarly_named_folders_are_not_the_workspace() {
-        let volume = MountPoint { typ: Some("volume".to_owned()), ..mount("/no/a", "/w") };
+        let volume = MountPoint { typ: Some("volume".to_owned()), ..mount_point("/no/a", "/w") };
         let expected = "the container `web` does not have the workspace `/no/ab` mounted";
-        check(&[volume, mount("/no/a", "/w")], "/no/ab", expected);
+        check_found_folder(&[volume, mount_point("/no/a", "/w")], "/no/ab", expected);
     }
 }

@@ -26,7 +26,7 @@ pub struct ContainerOwner {
 
 impl ContainerOwner {
     /// Returns the current process, or `None` if the system has no `/proc`.
-    pub fn current() -> Option<Self> {
+    pub fn current_process() -> Option<Self> {
         let pid = std::process::id();
         let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
@@ -62,10 +62,10 @@ impl ContainerOwner {
 
     /// Returns true if the process is known to have ended, from the point of view of `me`.
     pub fn has_ended(&self, me: &Self) -> bool {
-        self.has_ended_in(me, Path::new("/proc"))
+        self.has_ended_according_to(me, Path::new("/proc"))
     }
 
-    fn has_ended_in(&self, me: &Self, proc: &Path) -> bool {
+    fn has_ended_according_to(&self, me: &Self, proc: &Path) -> bool {
         if self.boot != me.boot {
             return !self.machine.is_empty() && self.machine == me.machine;
         }
@@ -86,13 +86,13 @@ fn start_time(proc: &Path, pid: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn owner(text: &str) -> ContainerOwner {
+    fn parse_owner(text: &str) -> ContainerOwner {
         ContainerOwner::parse(text).unwrap()
     }
 
     /// Creates a `/proc` with process 7, started at 100, whose name is misleading, and the zombie
     /// 9.
-    fn proc() -> tempfile::TempDir {
+    fn fake_proc() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let rest: Vec<String> = (5..22).map(|field| field.to_string()).collect();
         for (pid, state) in [(7, 'S'), (9, 'Z')] {
@@ -105,48 +105,48 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(label: &str, ended: bool) {
-        let me = owner("m b1 n1 1 5");
-        assert_eq!(owner(label).has_ended_in(&me, proc().path()), ended);
+    fn check_has_ended(label: &str, ended: bool) {
+        let me = parse_owner("m b1 n1 1 5");
+        assert_eq!(parse_owner(label).has_ended_according_to(&me, fake_proc().path()), ended);
     }
 
     #[test]
     fn a_process_that_lives_has_not_ended() {
-        check("m b1 n1 7 100", false);
+        check_has_ended("m b1 n1 7 100", false);
     }
 
     #[test]
     fn reused_pid_counts_as_an_ended_owner() {
-        check("m b1 n1 7 99", true);
-        check("m b1 n1 8 100", true);
+        check_has_ended("m b1 n1 7 99", true);
+        check_has_ended("m b1 n1 8 100", true);
     }
 
     #[test]
     fn zombie_process_counts_as_an_ended_owner() {
-        check("m b1 n1 9 100", true);
+        check_has_ended("m b1 n1 9 100", true);
     }
 
     #[test]
     fn owner_ends_with_a_reboot_but_not_on_another_machine() {
-        check("m b0 n1 7 100", true);
-        check("other b0 n1 7 100", false);
+        check_has_ended("m b0 n1 7 100", true);
+        check_has_ended("other b0 n1 7 100", false);
     }
 
     #[test]
     fn owner_in_another_pid_namespace_counts_as_running() {
-        check("m b1 n2 8 100", false);
+        check_has_ended("m b1 n2 8 100", false);
     }
 
     #[test]
     fn machine_without_an_id_is_never_taken_for_this_machine() {
-        let me = owner(" b1 n1 1 5");
-        assert!(!owner(" b0 n1 7 100").has_ended_in(&me, proc().path()));
+        let me = parse_owner(" b1 n1 1 5");
+        assert!(!parse_owner(" b0 n1 7 100").has_ended_according_to(&me, fake_proc().path()));
     }
 
     #[test]
     fn a_label_is_read_as_it_was_written() {
         for text in ["m b n 1 5", " b n 1 5"] {
-            assert_eq!(owner(text).to_label(), text);
+            assert_eq!(parse_owner(text).to_label(), text);
         }
         for text in ["", "m b n x 5", "m b n 1", "m b n 1 5 6"] {
             assert_eq!(ContainerOwner::parse(text), None, "{text}");
@@ -158,7 +158,7 @@ mod tests {
         if !cfg!(target_os = "linux") {
             return jaato_plugin_testkit::skip("the system does not report when a process began");
         }
-        let me = ContainerOwner::current().unwrap();
+        let me = ContainerOwner::current_process().unwrap();
         assert!(!me.has_ended(&me));
         assert_eq!(ContainerOwner::parse(&me.to_label()), Some(me));
     }

@@ -38,7 +38,7 @@ pub struct SharedWorkspace {
 
 impl SharedWorkspace {
     /// Returns the folder in which the user works.
-    fn working(&self) -> SharedFolder {
+    fn working_folder(&self) -> SharedFolder {
         let SharedFolder { host, container } = &self.folder;
         if self.below.as_os_str().is_empty() {
             return self.folder.clone();
@@ -66,7 +66,7 @@ impl ContainerPaths {
     /// Creates the mapping of the two folders.
     pub fn new(workspace: impl Into<SharedWorkspace>, tmp: SharedFolder) -> Self {
         let workspace = workspace.into();
-        let working = workspace.working();
+        let working = workspace.working_folder();
         Self { workspace: workspace.folder, working, tmp, volumes: Vec::new() }
     }
 
@@ -82,17 +82,17 @@ impl ContainerPaths {
     }
 
     /// Returns the folder in the workspace at which relative paths and commands start.
-    pub fn working(&self) -> &SharedFolder {
+    pub fn working_folder(&self) -> &SharedFolder {
         &self.working
     }
 
     /// Returns the workspace.
-    pub fn workspace(&self) -> &SharedFolder {
+    pub fn workspace_folder(&self) -> &SharedFolder {
         &self.workspace
     }
 
     /// Returns the temporary folder.
-    pub fn tmp(&self) -> &SharedFolder {
+    pub fn temporary_folder(&self) -> &SharedFolder {
         &self.tmp
     }
 
@@ -102,7 +102,7 @@ impl ContainerPaths {
     /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_container(&self, host: &Path) -> Result<PathBuf> {
         let path = normalize_path(&self.working.host.join(host));
-        self.translate(&path, |shared| (&shared.host, &shared.container))
+        self.translate_path(&path, |shared| (&shared.host, &shared.container))
             .ok_or_else(|| self.outside_error(host, |shared| &shared.host))
     }
 
@@ -113,18 +113,18 @@ impl ContainerPaths {
     /// `invalid_arguments` for a path outside of the shared folders, which are listed.
     pub fn to_host(&self, container: &Path) -> Result<PathBuf> {
         let path = normalize_path(&self.working.container.join(container));
-        self.translate(&path, |shared| (&shared.container, &shared.host))
+        self.translate_path(&path, |shared| (&shared.container, &shared.host))
             .ok_or_else(|| self.outside_error(container, |shared| &shared.container))
     }
 
     /// Makes a path in the container absolute. It may be outside of the shared folders, as for a
     /// command's folder.
-    pub fn in_container(&self, container: &Path) -> PathBuf {
+    pub fn absolute_in_container(&self, container: &Path) -> PathBuf {
         normalize_path(&self.working.container.join(container))
     }
 
     /// Translates a path. The deepest folder wins, because folders may be nested.
-    fn translate<'a>(
+    fn translate_path<'a>(
         &'a self,
         path: &Path,
         sides: impl Fn(&'a SharedFolder) -> (&'a Path, &'a Path),
@@ -178,7 +178,7 @@ mod tests {
         SharedFolder { host: host.into(), container: container.into() }
     }
 
-    fn paths() -> ContainerPaths {
+    fn container_paths() -> ContainerPaths {
         ContainerPaths::new(
             shared_folder("/home/me/project", "/workspace"),
             shared_folder("/tmp/j1", "/tmp/jaato"),
@@ -186,16 +186,16 @@ mod tests {
     }
 
     #[track_caller]
-    fn both_ways(host: &str, container: &str) {
-        assert_eq!(paths().to_container(Path::new(host)).unwrap(), Path::new(container));
-        assert_eq!(paths().to_host(Path::new(container)).unwrap(), Path::new(host));
+    fn check_both_ways(host: &str, container: &str) {
+        assert_eq!(container_paths().to_container(Path::new(host)).unwrap(), Path::new(container));
+        assert_eq!(container_paths().to_host(Path::new(container)).unwrap(), Path::new(host));
     }
 
     #[test]
     fn shared_paths_are_translated_both_ways() {
-        both_ways("/home/me/project", "/workspace");
-        both_ways("/home/me/project/src/a.rs", "/workspace/src/a.rs");
-        both_ways("/tmp/j1/out.txt", "/tmp/jaato/out.txt");
+        check_both_ways("/home/me/project", "/workspace");
+        check_both_ways("/home/me/project/src/a.rs", "/workspace/src/a.rs");
+        check_both_ways("/tmp/j1/out.txt", "/tmp/jaato/out.txt");
     }
 
     #[test]
@@ -207,28 +207,31 @@ mod tests {
         let workspace =
             SharedWorkspace { folder: shared("/home/me/p", "/workspace"), below: "a/b".into() };
         let paths = ContainerPaths::new(workspace, shared("/tmp/j", "/tmp/jaato"));
-        assert_eq!(*paths.working(), shared("/home/me/p/a/b", "/workspace/a/b"));
+        assert_eq!(*paths.working_folder(), shared("/home/me/p/a/b", "/workspace/a/b"));
         let to_host = |path: &str| paths.to_host(Path::new(path)).unwrap();
         assert_eq!(to_host("c"), Path::new("/home/me/p/a/b/c"));
         assert_eq!(to_host("../../.git"), Path::new("/home/me/p/.git"));
         assert_eq!(to_host("/workspace"), Path::new("/home/me/p"));
         assert!(paths.to_host(Path::new("../../../x")).is_err());
         assert_eq!(paths.to_container(Path::new("../c")).unwrap(), Path::new("/workspace/a/c"));
-        assert_eq!(paths.in_container(Path::new("..")), Path::new("/workspace/a"));
+        assert_eq!(paths.absolute_in_container(Path::new("..")), Path::new("/workspace/a"));
     }
 
     #[test]
     fn relative_paths_begin_at_the_workspace() {
-        let host = paths().to_host(Path::new("src/../a")).unwrap();
+        let host = container_paths().to_host(Path::new("src/../a")).unwrap();
         assert_eq!(host, Path::new("/home/me/project/a"));
-        assert_eq!(paths().to_container(Path::new("a")).unwrap(), Path::new("/workspace/a"));
+        assert_eq!(
+            container_paths().to_container(Path::new("a")).unwrap(),
+            Path::new("/workspace/a")
+        );
     }
 
     #[test]
     fn path_outside_the_shared_folders_is_refused_with_their_names() {
         for path in ["/etc/passwd", "../x", "/workspace/../etc", "/workspaces/a", "/tmp/jaato/../x"]
         {
-            let error = paths().to_host(Path::new(path)).unwrap_err();
+            let error = container_paths().to_host(Path::new(path)).unwrap_err();
             let expected =
                 format!("`{path}` is outside of the allowed paths `/workspace` and `/tmp/jaato`");
             assert_eq!(error.message, expected);
@@ -247,8 +250,11 @@ mod tests {
 
     #[test]
     fn command_folder_may_be_anywhere_in_the_container() {
-        assert_eq!(paths().in_container(Path::new("/etc")), Path::new("/etc"));
-        assert_eq!(paths().in_container(Path::new("src")), Path::new("/workspace/src"));
+        assert_eq!(container_paths().absolute_in_container(Path::new("/etc")), Path::new("/etc"));
+        assert_eq!(
+            container_paths().absolute_in_container(Path::new("src")),
+            Path::new("/workspace/src")
+        );
         assert_eq!(normalize_path(Path::new("/../a/./b/..")), Path::new("/a"));
     }
 }

@@ -63,11 +63,11 @@ impl ExecutionEnvironment for DockerEnvironment {
     }
 
     async fn setup(cx: &Cx<DockerPlugin>, setup: EnvironmentSetup) -> Result<Self> {
-        let settings = DockerSettings::merge(&cx.state().config, &setup.options)?;
+        let settings = DockerSettings::from_config_and_options(&cx.state().config, &setup.options)?;
         // Checks the settings before any request to the engine.
         settings.requested_container()?;
         let shell_timeout_ms = settings.shell_timeout_ms();
-        let runtime = EngineRuntime::start()?;
+        let runtime = EngineRuntime::start_thread()?;
         let EnvironmentSetup { workspace, root, .. } = setup;
         let root = if root.is_empty() { workspace.clone() } else { root };
         let host: Reporter = (**cx).clone();
@@ -77,7 +77,7 @@ impl ExecutionEnvironment for DockerEnvironment {
                 // The progress may be ignored.
                 let _ = host.emit(&Delta::progress(label, done, total));
             });
-        let opening = runtime.run(async move {
+        let opening = runtime.run_future(async move {
             open_container(&settings, Path::new(&root), Path::new(&workspace), on_fetched).await
         });
         let (container, notes) = opening.await?;
@@ -96,13 +96,13 @@ impl ExecutionEnvironment for DockerEnvironment {
 
     async fn teardown(&self, _cx: &Cx<DockerPlugin>) -> Result<()> {
         let container = Arc::clone(&self.container);
-        self.runtime.run(async move { container.close().await }).await
+        self.runtime.run_future(async move { container.close().await }).await
     }
 
     async fn facts(&self, cx: &Cx<DockerPlugin>) -> Result<EnvironmentFacts> {
         let container = Arc::clone(&self.container);
-        self.runtime.run(async move { container.ensure_running().await }).await?;
-        tell_notes(cx, &self.container);
+        self.runtime.run_future(async move { container.ensure_running().await }).await?;
+        notify_user(cx, &self.container);
         let shell_timeout_ms = self.shell_timeout_ms;
         Ok(EnvironmentFacts { shell_timeout_ms, ..environment_facts(&self.container) })
     }
@@ -127,13 +127,14 @@ async fn open_container(
     workspace: &Path,
     on_fetched: PullProgressCallback,
 ) -> Result<(Container, Vec<String>)> {
-    let address = EngineAddress::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
-    let engine = DockerEngine::connect(address, settings.engine_deadline())
+    let address =
+        EngineAddress::find_engine(settings.engine.as_deref(), |name| std::env::var_os(name))?;
+    let engine = DockerEngine::connect_to_engine(address, settings.engine_deadline())
         .await?
         .with_progress_callback(on_fetched);
     let mounted = volumes::workspace_folder(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
-    match sweep::remove_left_behind(&engine).await {
+    match sweep::remove_leftover_containers(&engine).await {
         Ok(removed) => notes.extend(removed.into_iter().map(|name| {
             format!("removed the container `{name}`, which a killed host had left behind")
         })),
@@ -142,16 +143,16 @@ async fn open_container(
     }
     let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
     for base in [base.as_path(), mounted.as_path(), root] {
-        notes.extend(temporary_folder::remove_left_behind(base).into_iter().map(|path| {
+        notes.extend(temporary_folder::remove_leftover_folders(base).into_iter().map(|path| {
             format!("removed `{}`, which a killed host had left behind", path.display())
         }));
     }
-    Ok((Container::open_within(engine, settings, root, workspace).await?, notes))
+    Ok((Container::open_for_subfolder(engine, settings, root, workspace).await?, notes))
 }
 
 /// Notifies the user that the container was started again.
-pub fn tell_notes(host: &Reporter, container: &Container) {
-    for note in container.take_notes() {
+pub fn notify_user(host: &Reporter, container: &Container) {
+    for note in container.take_user_notes() {
         host.notice(note);
     }
 }
@@ -159,8 +160,8 @@ pub fn tell_notes(host: &Reporter, container: &Container) {
 fn environment_facts(container: &Container) -> EnvironmentFacts {
     let facts = container.facts();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
-    let workspace = shown(&container.paths().workspace().container);
-    let tmp = shown(&container.paths().tmp().container);
+    let workspace = shown(&container.paths().workspace_folder().container);
+    let tmp = shown(&container.paths().temporary_folder().container);
     let origin = match container.origin() {
         ContainerOrigin::Made => "made, removed at the end",
         ContainerOrigin::MadeToStay => "made, stays",
@@ -170,7 +171,7 @@ fn environment_facts(container: &Container) -> EnvironmentFacts {
         "container": &*container.name(),
         "container_id": &*container.id(),
         "origin": origin,
-        "host_workspace": shown(&container.paths().workspace().host),
+        "host_workspace": shown(&container.paths().workspace_folder().host),
     });
     let more = container.paths().volumes().iter().map(|volume| AllowedPath {
         path: shown(&volume.folder.container),
@@ -183,7 +184,7 @@ fn environment_facts(container: &Container) -> EnvironmentFacts {
     EnvironmentFacts {
         name: DockerEnvironment::spec().name,
         is_host: false,
-        working_directory: shown(&container.paths().working().container),
+        working_directory: shown(&container.paths().working_folder().container),
         allowed_paths: own.into_iter().chain(more).collect(),
         temporary_directory: Some(tmp),
         os: Some(os_facts(facts)),

@@ -128,7 +128,7 @@ fn container_facts(values: &HashMap<&str, &str>, place: &ContainerContext) -> Co
         user: values.get("user").map(|user| (*user).to_owned()),
         uid: get("uid").parse().unwrap_or_default(),
         gid: get("gid").parse().unwrap_or_default(),
-        home: user_home(values),
+        home: find_user_home(values),
         workspace_is_writable: values.contains_key("writable"),
     }
 }
@@ -136,7 +136,7 @@ fn container_facts(values: &HashMap<&str, &str>, place: &ContainerContext) -> Co
 /// Returns the user's home. For a user that the image does not know, Podman sets the working
 /// directory as home and the ID as name. That home is ignored, because programs would store their
 /// data in the workspace.
-fn user_home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
+fn find_user_home(values: &HashMap<&str, &str>) -> Option<PathBuf> {
     let home = *values.get("home")?;
     let is_strange = values.get("user").is_none_or(|user| values.get("uid") == Some(user));
     let is_lent = is_strange && values.get("cwd") == Some(&home);
@@ -148,18 +148,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(told: &str, expected: Option<&str>) {
-        assert_eq!(user_home(&parse_values(told)), expected.map(PathBuf::from), "{told}");
+    fn check_home(told: &str, expected: Option<&str>) {
+        assert_eq!(find_user_home(&parse_values(told)), expected.map(PathBuf::from), "{told}");
     }
 
     #[test]
     fn working_directory_is_not_the_home_of_an_unknown_user() {
         let podman = "cwd=/workspace\nuid=77\nuser=77\nhome=/workspace\nhome_writable=1";
-        check(podman, None);
-        check("cwd=/workspace\nuid=77\nhome=/workspace\nhome_writable=1", None);
+        check_home(podman, None);
+        check_home("cwd=/workspace\nuid=77\nhome=/workspace\nhome_writable=1", None);
         let root = "cwd=/root\nuid=0\nuser=root\nhome=/root\nhome_writable=1";
-        check(root, Some("/root"));
-        check("cwd=/workspace\nuid=77\nhome=/home/x\nhome_writable=1", Some("/home/x"));
-        check("cwd=/workspace\nuid=77\nhome=/", None);
+        check_home(root, Some("/root"));
+        check_home("cwd=/workspace\nuid=77\nhome=/home/x\nhome_writable=1", Some("/home/x"));
+        check_home("cwd=/workspace\nuid=77\nhome=/", None);
     }
 }

@@ -34,7 +34,7 @@ impl From<io::Error> for UpgradeFailure {
 }
 
 /// Starts a command that was created with a terminal. Returns both directions.
-pub async fn start(
+pub async fn start_exec_on_terminal(
     address: &EngineAddress,
     exec: &str,
 ) -> Result<(TerminalReader, EngineInputStream), UpgradeFailure> {

@@ -38,7 +38,7 @@ impl EngineRuntime {
     ///
     /// # Errors
     /// `unavailable` if the system cannot create the thread or its event queue.
-    pub fn start() -> Result<Self> {
+    pub fn start_thread() -> Result<Self> {
         let none =
             |error| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(none)?;
@@ -64,7 +64,7 @@ impl EngineRuntime {
     /// # Errors
     /// The future's own error, `plugin_panicked` if it panicked, or `unavailable` if the thread has
     /// ended.
-    pub async fn run<T: Send + 'static>(
+    pub async fn run_future<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
@@ -85,7 +85,7 @@ impl EngineRuntime {
 
     /// Ends the thread and drops everything that runs on it. Returns a receiver for its end, or
     /// `None` on the second call.
-    pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
+    pub fn stop_thread(&self) -> Option<oneshot::Receiver<()>> {
         self.thread.stop.lock().take();
         self.thread.ended.lock().take()
     }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn timers_work_without_a_tokio_executor() {
-        let runtime = EngineRuntime::start().unwrap();
-        let answer = block_on_future(runtime.run(async {
+        let runtime = EngineRuntime::start_thread().unwrap();
+        let answer = block_on_future(runtime.run_future(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok(7)
         }));
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn dropped_call_is_cancelled_on_the_runtime() {
-        let runtime = EngineRuntime::start().unwrap();
+        let runtime = EngineRuntime::start_thread().unwrap();
         let (kept, dropped) = oneshot::channel::<()>();
-        let mut waiting = Box::pin(runtime.run(async move {
+        let mut waiting = Box::pin(runtime.run_future(async move {
             let _kept = kept;
             pending::<Result<()>>().await
         }));
@@ -144,30 +144,31 @@ mod tests {
 
     #[test]
     fn panic_fails_only_its_own_call() {
-        let runtime = EngineRuntime::start().unwrap();
-        let error = block_on_future(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
+        let runtime = EngineRuntime::start_thread().unwrap();
+        let error =
+            block_on_future(runtime.run_future::<()>(async { panic!("moon") })).unwrap_err();
         assert_eq!(
             (error.kind, error.message.as_str()),
             (ErrorKind::PluginPanicked, "panicked: moon")
         );
-        assert_eq!(block_on_future(runtime.run(async { Ok(1) })).unwrap(), 1);
+        assert_eq!(block_on_future(runtime.run_future(async { Ok(1) })).unwrap(), 1);
     }
 
     #[test]
     fn stopped_runtime_refuses_later_calls() {
-        let runtime = EngineRuntime::start().unwrap();
-        block_on_future(runtime.stop().unwrap()).unwrap();
-        assert!(runtime.stop().is_none());
-        let error = block_on_future(runtime.run(async { Ok(1) })).unwrap_err();
+        let runtime = EngineRuntime::start_thread().unwrap();
+        block_on_future(runtime.stop_thread().unwrap()).unwrap();
+        assert!(runtime.stop_thread().is_none());
+        let error = block_on_future(runtime.run_future(async { Ok(1) })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable);
     }
 
     #[test]
     fn the_thread_ends_with_its_last_handle() {
-        let runtime = EngineRuntime::start().unwrap();
+        let runtime = EngineRuntime::start_thread().unwrap();
         let ended = runtime.thread.ended.lock().take().unwrap();
         drop(runtime.clone());
-        assert_eq!(block_on_future(runtime.run(async { Ok(1) })).unwrap(), 1);
+        assert_eq!(block_on_future(runtime.run_future(async { Ok(1) })).unwrap(), 1);
         drop(runtime);
         block_on_future(ended).unwrap();
     }

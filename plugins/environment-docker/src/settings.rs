@@ -115,7 +115,7 @@ impl DockerSettings {
     ///
     /// # Errors
     /// `configuration` for an unknown option.
-    pub fn merge(config: &Value, options: &Map<String, Value>) -> Result<Self> {
+    pub fn from_config_and_options(config: &Value, options: &Map<String, Value>) -> Result<Self> {
         let mut config = config.as_object().cloned().unwrap_or_default();
         for (chosen, other) in [("image", "container_id"), ("container_id", "image")] {
             if options.contains_key(chosen) {
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn user_options_override_the_configuration() {
         let chosen = |config: Value, options: Value| {
-            DockerSettings::merge(&config, options.as_object().unwrap())
+            DockerSettings::from_config_and_options(&config, options.as_object().unwrap())
         };
         let names = |settings: DockerSettings| (settings.image, settings.container_id);
         let image = json!({ "image": "a", "network": "none" });

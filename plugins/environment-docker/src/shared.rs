@@ -52,10 +52,10 @@ impl SharedFolders {
     ) -> Result<Self> {
         let folder = TemporaryFolder::create_folder(base, temporary_folder::PREFIX)?;
         let workspace = (workspace.into(), FolderAccess::Write);
-        let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
+        let shared = Self::open_files(folder, workspace, volumes, tmp.to_owned())?;
         // Other users of this machine cannot reach it, because they cannot enter the folder around
         // it.
-        shared.grant_access(&shared.paths.tmp().host, users)?;
+        shared.grant_access(&shared.paths.temporary_folder().host, users)?;
         Ok(shared)
     }
 
@@ -76,17 +76,17 @@ impl SharedFolders {
         )?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.folder.container.join(name).join(LINK);
-        let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;
-        let true_name = shared.paths.tmp().host.file_name().unwrap_or_default();
+        let shared = Self::open_files(folder, (workspace, access), Vec::new(), shown)?;
+        let true_name = shared.paths.temporary_folder().host.file_name().unwrap_or_default();
         let link = shared.tmp.path().join(LINK);
-        symlink(true_name, &link).map_err(|error| cannot_make(&link, &error))?;
-        for path in [shared.tmp.path(), &shared.paths.tmp().host] {
+        symlink(true_name, &link).map_err(|error| creation_error(&link, &error))?;
+        for path in [shared.tmp.path(), &shared.paths.temporary_folder().host] {
             shared.grant_access(path, users)?;
         }
         Ok(shared)
     }
 
-    fn open(
+    fn open_files(
         folder: TemporaryFolder,
         (workspace, access): (SharedWorkspace, FolderAccess),
         volumes: Vec<MountedVolume>,
@@ -131,7 +131,7 @@ impl SharedFolders {
     }
 
     /// Returns a unique name on this machine.
-    pub fn name(&self) -> String {
+    pub fn unique_name(&self) -> String {
         self.tmp.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
@@ -139,7 +139,7 @@ impl SharedFolders {
         match users {
             FolderUser::Same => Ok(()),
             FolderUser::Any => set_permissions(path, Permissions::from_mode(0o777))
-                .map_err(|error| cannot_make(path, &error)),
+                .map_err(|error| creation_error(path, &error)),
         }
     }
 
@@ -147,11 +147,11 @@ impl SharedFolders {
     ///
     /// # Errors
     /// `io` if the home cannot be created.
-    pub fn make_home(&self, users: FolderUser) -> Result<PathBuf> {
-        let path = self.paths.tmp().host.join(HOME);
-        create_dir(&path).map_err(|error| cannot_make(&path, &error))?;
+    pub fn create_home(&self, users: FolderUser) -> Result<PathBuf> {
+        let path = self.paths.temporary_folder().host.join(HOME);
+        create_dir(&path).map_err(|error| creation_error(&path, &error))?;
         self.grant_access(&path, users)?;
-        Ok(self.paths.tmp().container.join(HOME))
+        Ok(self.paths.temporary_folder().container.join(HOME))
     }
 
     /// Removes the temporary folder.
@@ -164,6 +164,6 @@ impl SharedFolders {
     }
 }
 
-fn cannot_make(path: &Path, error: &std::io::Error) -> Error {
-    errors::folder_creation_failed(&format!("`{}`", path.display()), error)
+fn creation_error(path: &Path, error: &std::io::Error) -> Error {
+    errors::folder_creation_error(&format!("`{}`", path.display()), error)
 }

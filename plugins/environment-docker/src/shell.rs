@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::command::{self, CommandEvent, CommandExit, ContainerCommand, ContainerCommandSpec};
 use crate::container::Container;
-use crate::plugin::tell_notes;
+use crate::plugin::notify_user;
 use crate::runtime::EngineRuntime;
 
 /// The signal that ends a process by force.
@@ -41,13 +41,13 @@ impl Shell for DockerShell {
         let deadline = spawn.deadline_ms.map(Duration::from_millis);
         let spec = exec_spec(spawn)?;
         let container = Arc::clone(&self.container);
-        let starting = self.runtime.run(async move {
-            let command = container.start(spec).await?;
+        let starting = self.runtime.run_future(async move {
+            let command = container.start_command(spec).await?;
             // Starts with the command, not with the request.
             Ok((command, deadline.and_then(|deadline| Instant::now().checked_add(deadline))))
         });
         let started = starting.await;
-        tell_notes(host, &self.container);
+        notify_user(host, &self.container);
         let (command, deadline) = started?;
         let shared = Arc::new(DockerProgramState { command, was_ended: AtomicBool::new(false) });
         let program = DockerProgram { runtime: self.runtime.clone(), shared: Arc::clone(&shared) };
@@ -91,9 +91,9 @@ struct DockerProgramState {
 }
 
 impl DockerProgramState {
-    async fn end(&self) -> Result<()> {
+    async fn end_command(&self) -> Result<()> {
         self.was_ended.store(true, Ordering::Release);
-        self.command.end().await
+        self.command.end_command().await
     }
 }
 
@@ -104,11 +104,11 @@ pub struct DockerProgram {
 }
 
 impl DockerProgram {
-    async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+    async fn run_on_engine<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<DockerProgramState>) -> F,
     ) -> Result<T> {
-        self.runtime.run(work(Arc::clone(&self.shared))).await
+        self.runtime.run_future(work(Arc::clone(&self.shared))).await
     }
 }
 
@@ -119,11 +119,11 @@ impl Program for DockerProgram {
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
-        self.run(|shared| async move { shared.command.write(&bytes).await }).await
+        self.run_on_engine(|shared| async move { shared.command.write_input(&bytes).await }).await
     }
 
     async fn close_input(&self) -> Result<()> {
-        self.run(|shared| async move {
+        self.run_on_engine(|shared| async move {
             shared.command.close_input().await;
             Ok(())
         })
@@ -131,11 +131,14 @@ impl Program for DockerProgram {
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
-        self.run(|shared| async move { shared.command.signal(signal).await.map(drop) }).await
+        self.run_on_engine(
+            |shared| async move { shared.command.signal_group(signal).await.map(drop) },
+        )
+        .await
     }
 
     async fn end(&self) -> Result<()> {
-        self.run(|shared| async move { shared.end().await }).await
+        self.run_on_engine(|shared| async move { shared.end_command().await }).await
     }
 }
 
@@ -151,7 +154,9 @@ impl ProgramEvents for DockerEvents {
     async fn next(&mut self) -> Result<Option<ProcessUpdate>> {
         let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
         let timed_out = Arc::clone(&self.timed_out);
-        self.runtime.run(async move { next_update(&shared, deadline, &timed_out).await }).await
+        self.runtime
+            .run_future(async move { next_update(&shared, deadline, &timed_out).await })
+            .await
     }
 }
 
@@ -176,7 +181,7 @@ async fn next_update(
                 // Uses a separate task, because the command gets time to clean up and the caller
                 // may stop waiting. If this fails, the container has ended, which the next event
                 // reports.
-                tokio::spawn(async move { shared.end().await });
+                tokio::spawn(async move { shared.end_command().await });
             }
             piece = shared.command.next() => {
                 return Ok(piece?.map(|piece| convert_event(piece, shared, timed_out)));

@@ -23,12 +23,13 @@ const REMOVAL_MAX: Duration = Duration::from_secs(5);
 /// # Errors
 /// The engine's first error. All other containers are still removed, and the next call tries the
 /// failed one again.
-pub async fn remove_left_behind(engine: &DockerEngine) -> Result<Vec<String>> {
-    let Some(me) = ContainerOwner::current() else { return Ok(Vec::new()) };
+pub async fn remove_leftover_containers(engine: &DockerEngine) -> Result<Vec<String>> {
+    let Some(me) = ContainerOwner::current_process() else { return Ok(Vec::new()) };
     let filters = HashMap::from([("label", vec![owner::LABEL])]);
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
-    let listed = engine.docker().list_containers(Some(options)).await;
-    let listed = listed.map_err(|error| engine.explain(&error, EngineRequestKind::Connecting))?;
+    let listed = engine.docker_client().list_containers(Some(options)).await;
+    let listed =
+        listed.map_err(|error| engine.explain_error(&error, EngineRequestKind::Connecting))?;
     let (mut removed, mut failure) = (Vec::new(), None);
     for container in listed {
         let labels = container.labels.unwrap_or_default();
@@ -37,8 +38,8 @@ pub async fn remove_left_behind(engine: &DockerEngine) -> Result<Vec<String>> {
         else {
             continue;
         };
-        if let Err(error) = remove(engine, &id).await {
-            failure.get_or_insert(engine.explain(&error, EngineRequestKind::Container(&id)));
+        if let Err(error) = remove_container(engine, &id).await {
+            failure.get_or_insert(engine.explain_error(&error, EngineRequestKind::Container(&id)));
             continue;
         }
         let name = container.names.unwrap_or_default().into_iter().next().unwrap_or(id);
@@ -49,15 +50,15 @@ pub async fn remove_left_behind(engine: &DockerEngine) -> Result<Vec<String>> {
 
 /// Removes a container, running or not, and waits for the removal. A missing container counts as
 /// removed.
-pub async fn remove(engine: &DockerEngine, id: &str) -> Result<(), EngineError> {
+pub async fn remove_container(engine: &DockerEngine, id: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-    match engine.docker().remove_container(id, Some(options)).await {
+    match engine.docker_client().remove_container(id, Some(options)).await {
         Err(EngineError::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
         Err(EngineError::DockerResponseServerError { status_code: 409, message })
             if message.contains("already in progress") =>
         {
             // The engine removes the container itself after its end.
-            until_removed(engine, id).await;
+            wait_until_removed(engine, id).await;
             Ok(())
         }
         other => other,
@@ -65,9 +66,9 @@ pub async fn remove(engine: &DockerEngine, id: &str) -> Result<(), EngineError> 
 }
 
 /// Waits for a removal in progress, up to a limit, because the engine completes it.
-async fn until_removed(engine: &DockerEngine, id: &str) {
+async fn wait_until_removed(engine: &DockerEngine, id: &str) {
     let options = WaitContainerOptionsBuilder::new().condition("removed").build();
-    let mut removed = engine.docker().wait_container(id, Some(options));
+    let mut removed = engine.docker_client().wait_container(id, Some(options));
     // The container is gone, whether the engine returns an exit code or an error for a missing
     // container.
     let _ = tokio::time::timeout(REMOVAL_MAX, removed.next()).await;

@@ -40,7 +40,7 @@ impl TemporaryFolder {
     /// `io` if the folder cannot be created.
     pub fn create_folder(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
-            errors::folder_creation_failed(
+            errors::folder_creation_error(
                 &format!("a temporary folder in `{}`", base.display()),
                 &error,
             )
@@ -52,7 +52,7 @@ impl TemporaryFolder {
         if prefix == HIDDEN_PREFIX {
             fs::write(tmp.path.join(IGNORE_FILE.0), IGNORE_FILE.1).map_err(failed)?;
         }
-        if let Some(owner) = ContainerOwner::current() {
+        if let Some(owner) = ContainerOwner::current_process() {
             fs::write(tmp.path.join(OWNER_FILE), owner.to_label()).map_err(failed)?;
         }
         Ok(tmp)
@@ -82,20 +82,20 @@ impl TemporaryFolder {
 
 /// Removes the temporary folders in `base` whose host has ended, and returns their paths. Folders
 /// that cannot be read or removed belong to other users and are left alone.
-pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
-    let Some(me) = ContainerOwner::current() else { return Vec::new() };
+pub fn remove_leftover_folders(base: &Path) -> Vec<PathBuf> {
+    let Some(me) = ContainerOwner::current_process() else { return Vec::new() };
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let left = paths.filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         (name.starts_with(PREFIX) || name.starts_with(HIDDEN_PREFIX))
             && path.symlink_metadata().is_ok_and(|data| data.is_dir())
-            && owner_of(path).is_some_and(|owner| owner.has_ended(&me))
+            && folder_owner(path).is_some_and(|owner| owner.has_ended(&me))
     });
     left.filter(|path| fs::remove_dir_all(path).is_ok()).collect()
 }
 
-fn owner_of(folder: &Path) -> Option<ContainerOwner> {
+fn folder_owner(folder: &Path) -> Option<ContainerOwner> {
     let file = folder.join(OWNER_FILE);
     // Skips files that could block the reader.
     file.symlink_metadata().ok().filter(|data| data.is_file() && data.len() < 1024)?;
@@ -122,7 +122,7 @@ mod tests {
         }
         let base = tempfile::tempdir().unwrap();
         let living = TemporaryFolder::create_folder(base.path(), PREFIX).unwrap();
-        let label = ContainerOwner::current().unwrap().to_label();
+        let label = ContainerOwner::current_process().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
         let gone = [
@@ -136,7 +136,7 @@ mod tests {
         let target = tempfile::tempdir().unwrap();
         let real = leave_folder(target.path(), "jaato-real", &ended);
         std::os::unix::fs::symlink(&real, base.path().join("jaato-link")).unwrap();
-        let mut removed = remove_left_behind(base.path());
+        let mut removed = remove_leftover_folders(base.path());
         removed.sort();
         assert_eq!(removed, [gone[1].clone(), gone[0].clone()]);
         assert!(gone.iter().all(|path| !path.exists()));

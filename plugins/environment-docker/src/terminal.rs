@@ -59,8 +59,8 @@ impl ContainerTerminal {
     /// Starts a program on a terminal of this size and returns once it runs. Ignores `spec.stdin`.
     ///
     /// # Errors
-    /// The errors of [`crate::Command::start`].
-    pub async fn start(
+    /// The errors of [`crate::ContainerCommand::start`].
+    pub async fn start_on_terminal(
         place: ContainerContext,
         spec: ContainerCommandSpec,
         size: TerminalSize,
@@ -70,10 +70,10 @@ impl ContainerTerminal {
         }
         let (sender, receiver) = oneshot::channel();
         tokio::spawn(async move {
-            let deadline = place.engine.docker().timeout();
+            let deadline = place.engine.docker_client().timeout();
             let address = place.engine.address().clone();
             let started = timeout(deadline, begin_terminal(place, spec, size)).await;
-            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout(&address)));
+            let started = started.unwrap_or_else(|_| Err(errors::engine_timeout_error(&address)));
             // If no one receives the handle, dropping it ends the program.
             let _ = sender.send(started);
         });
@@ -89,7 +89,7 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `unavailable` if the connection broke.
-    pub async fn read(&self) -> Result<Option<Vec<u8>>> {
+    pub async fn read_output(&self) -> Result<Option<Vec<u8>>> {
         let mut guard = self.reader.lock().await;
         let (early, reader) = &mut *guard;
         if !early.is_empty() {
@@ -104,7 +104,7 @@ impl ContainerTerminal {
             }
             Err(error) => {
                 let error = bollard::errors::Error::IOError { err: error };
-                Err(self.place.explain(&error))
+                Err(self.place.explain_error(&error))
             }
         }
     }
@@ -113,7 +113,7 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `io` if the terminal is closed.
-    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub async fn write_input(&self, bytes: &[u8]) -> Result<()> {
         let mut writer = self.writer.lock().await;
         let written = match writer.write_all(bytes).await {
             Ok(()) => writer.flush().await,
@@ -128,7 +128,7 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `io` if the terminal is closed.
-    pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
+    pub async fn write_input_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let taken = AtomicUsize::new(0);
         let write = async {
             let mut writer = self.writer.lock().await;
@@ -153,25 +153,26 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn resize(&self, size: TerminalSize) -> Result<()> {
-        resize(&self.place, &self.exec, size).await
+    pub async fn resize_terminal(&self, size: TerminalSize) -> Result<()> {
+        resize_exec(&self.place, &self.exec, size).await
     }
 
     /// Sends a signal to the foreground process group, like the terminal's keys.
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn signal(&self, signal: Signal) -> Result<bool> {
-        let group = self.foreground().await?.map_or(self.session, |foreground| foreground.group);
-        self.place.signal(group, signal).await
+    pub async fn signal_foreground(&self, signal: Signal) -> Result<bool> {
+        let group =
+            self.foreground_process().await?.map_or(self.session, |foreground| foreground.group);
+        self.place.signal_group(group, signal).await
     }
 
     /// Returns the foreground process, or `None` if the program has ended.
     ///
     /// # Errors
     /// `unavailable` if the container is gone.
-    pub async fn foreground(&self) -> Result<Option<TerminalForeground>> {
-        Ok(parse_foreground(&self.place.guardian.foreground(self.session).await?))
+    pub async fn foreground_process(&self) -> Result<Option<TerminalForeground>> {
+        Ok(parse_foreground(&self.place.guardian.query_foreground(self.session).await?))
     }
 
     /// Looks at the foreground processes. Returns `None` if the program has ended.
@@ -183,16 +184,17 @@ impl ContainerTerminal {
     }
 
     /// Waits for the program's exit code after its terminal has ended. Also returns the processes
-    /// that it left running, which continue until [`ContainerTerminal::end`] or the session's end.
+    /// that it left running, which continue until [`ContainerTerminal::end_program`] or the
+    /// session's end.
     ///
     /// # Errors
     /// `unavailable` if the container died or the engine is gone, or `timeout` if the program still
     /// runs.
-    pub async fn exit(&self) -> Result<(i64, Vec<LeftoverProcess>)> {
+    pub async fn wait_for_exit(&self) -> Result<(i64, Vec<LeftoverProcess>)> {
         let asking = async {
             let mut pause = Duration::from_millis(1);
             loop {
-                if let Some(code) = self.place.exit_code(&self.exec).await? {
+                if let Some(code) = self.place.command_exit_code(&self.exec).await? {
                     return Ok(code);
                 }
                 tokio::time::sleep(pause).await;
@@ -204,7 +206,7 @@ impl ContainerTerminal {
         })?;
         self.has_ended.store(true, Ordering::Release);
         // If the container is gone, no processes are left.
-        let left = self.place.guardian.unregister(self.session).await.unwrap_or_default();
+        let left = self.place.guardian.unregister_command(self.session).await.unwrap_or_default();
         Ok((code?, left))
     }
 
@@ -212,15 +214,15 @@ impl ContainerTerminal {
     ///
     /// # Errors
     /// `unavailable` if the container is gone, and the program with it.
-    pub async fn end(&self) -> Result<()> {
-        self.place.end(self.session).await
+    pub async fn end_program(&self) -> Result<()> {
+        self.place.end_command(self.session).await
     }
 }
 
 impl Drop for ContainerTerminal {
     fn drop(&mut self) {
         if !self.has_ended.load(Ordering::Acquire) {
-            self.place.guardian.end(self.session);
+            self.place.guardian.request_end(self.session);
         }
     }
 }
@@ -230,19 +232,19 @@ async fn begin_terminal(
     spec: ContainerCommandSpec,
     size: TerminalSize,
 ) -> Result<ContainerTerminal> {
-    let folder = place.folder_of(spec.folder.as_deref());
-    let variables = place.variables_with(&spec.variables);
+    let folder = place.folder_of_command(spec.folder.as_deref());
+    let variables = place.variables_of_command(&spec.variables);
     let request = ExecRequest {
-        words: wrapper::terminal_command(&folder, &spec.words),
+        words: wrapper::terminal_command_words(&folder, &spec.words),
         variables: &variables,
         has_input: true,
         has_terminal: true,
         user: place.user.as_deref(),
     };
-    let exec = place.create(request).await?;
-    let started = raw::start(place.engine.address(), &exec).await;
+    let exec = place.create_exec(request).await?;
+    let started = raw::start_exec_on_terminal(place.engine.address(), &exec).await;
     let (mut reader, mut writer) = started.map_err(|failure| upgrade_error(&place, failure))?;
-    let broken = |error| place.explain(&bollard::errors::Error::IOError { err: error });
+    let broken = |error| place.explain_error(&bollard::errors::Error::IOError { err: error });
     let mut bytes = Vec::new();
     let session = loop {
         match wrapper::take_report(&mut bytes)? {
@@ -254,10 +256,10 @@ async fn begin_terminal(
             None => {}
         }
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
-            return Err(wrapper::start_error(&bytes));
+            return Err(wrapper::command_start_error(&bytes));
         }
     };
-    place.guardian.track(session);
+    place.guardian.register_command(session);
     // From this point, a drop ends the program.
     let terminal = ContainerTerminal {
         exec,
@@ -267,14 +269,15 @@ async fn begin_terminal(
         has_ended: AtomicBool::new(false),
         place,
     };
-    resize(&terminal.place, &terminal.exec, size).await?;
-    let broken = |error| terminal.place.explain(&bollard::errors::Error::IOError { err: error });
+    resize_exec(&terminal.place, &terminal.exec, size).await?;
+    let broken =
+        |error| terminal.place.explain_error(&bollard::errors::Error::IOError { err: error });
     writer.write_all(b"\n").await.map_err(broken)?;
     writer.flush().await.map_err(broken)?;
     // The terminal's echo of that line comes before the program's output.
     while !bytes.contains(&b'\n') {
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
-            return Err(wrapper::start_error(&bytes));
+            return Err(wrapper::command_start_error(&bytes));
         }
     }
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or_default();
@@ -284,11 +287,11 @@ async fn begin_terminal(
     Ok(terminal)
 }
 
-async fn resize(place: &ContainerContext, exec: &str, size: TerminalSize) -> Result<()> {
+async fn resize_exec(place: &ContainerContext, exec: &str, size: TerminalSize) -> Result<()> {
     let options =
         ResizeExecOptionsBuilder::new().h(size.rows.into()).w(size.columns.into()).build();
-    let resized = place.engine.docker().resize_exec(exec, options).await;
-    resized.map_err(|error| place.explain(&error))
+    let resized = place.engine.docker_client().resize_exec(exec, options).await;
+    resized.map_err(|error| place.explain_error(&error))
 }
 
 fn upgrade_error(place: &ContainerContext, failure: UpgradeFailure) -> Error {
@@ -298,7 +301,7 @@ fn upgrade_error(place: &ContainerContext, failure: UpgradeFailure) -> Error {
             bollard::errors::Error::DockerResponseServerError { status_code, message }
         }
     };
-    place.engine.explain(&error, EngineRequestKind::Command(&place.name))
+    place.engine.explain_error(&error, EngineRequestKind::Command(&place.name))
 }
 
 /// Parses `GROUP STATE WAITS_IN NAME`.
@@ -325,7 +328,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(answer: &str, expected: Option<(u32, &str, Option<bool>)>) {
+    fn check_foreground(answer: &str, expected: Option<(u32, &str, Option<bool>)>) {
         let found = parse_foreground(answer);
         let expected = expected.map(|(group, name, waits_for_input)| TerminalForeground {
             group,
@@ -337,13 +340,13 @@ mod tests {
 
     #[test]
     fn process_reading_the_terminal_waits_for_input() {
-        check("12 S n_tty_read my shell", Some((12, "my shell", Some(true))));
-        check("12 S do_wait sh", Some((12, "sh", Some(false))));
-        check("12 R - sh", Some((12, "sh", Some(false))));
-        check("12 S - sh", Some((12, "sh", None)));
-        check("12 S do_epoll_wait node", Some((12, "node", None)));
-        check("12", Some((12, "", Some(false))));
-        check("", None);
-        check("-1", None);
+        check_foreground("12 S n_tty_read my shell", Some((12, "my shell", Some(true))));
+        check_foreground("12 S do_wait sh", Some((12, "sh", Some(false))));
+        check_foreground("12 R - sh", Some((12, "sh", Some(false))));
+        check_foreground("12 S - sh", Some((12, "sh", None)));
+        check_foreground("12 S do_epoll_wait node", Some((12, "node", None)));
+        check_foreground("12", Some((12, "", Some(false))));
+        check_foreground("", None);
+        check_foreground("-1", None);
     }
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::command::{CommandInput, ContainerCommandSpec};
 use crate::container::Container;
-use crate::plugin::tell_notes;
+use crate::plugin::notify_user;
 use crate::runtime::EngineRuntime;
 use crate::terminal::{ContainerTerminal, TerminalSize};
 use crate::wait_observer::TerminalObservation;
@@ -57,8 +57,8 @@ impl Terminals for DockerTerminals {
         let spec = ContainerCommandSpec { words, folder, variables, stdin: CommandInput::Piped };
         let container = Arc::clone(&self.container);
         let starting = async move { container.start_on_terminal(spec, size).await };
-        let started = self.runtime.run(starting).await;
-        tell_notes(host, &self.container);
+        let started = self.runtime.run_future(starting).await;
+        notify_user(host, &self.container);
         let terminal = Arc::new(started?);
         let (runtime, shown_bytes) = (self.runtime.clone(), Arc::new(AtomicU64::new(0)));
         let events = DockerTerminalEvents {
@@ -94,16 +94,16 @@ struct InputObservations {
 }
 
 impl DockerTerminal {
-    async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+    async fn run_on_engine<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
         &self,
         work: impl FnOnce(Arc<ContainerTerminal>) -> F,
     ) -> Result<T> {
-        self.runtime.run(work(Arc::clone(&self.terminal))).await
+        self.runtime.run_future(work(Arc::clone(&self.terminal))).await
     }
 }
 
 impl DockerTerminal {
-    fn note_typed(&self, bytes: &[u8]) {
+    fn record_input(&self, bytes: &[u8]) {
         let mut typed = self.typed.lock();
         typed.seen.record_input(bytes);
         (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
@@ -128,12 +128,14 @@ impl DockerTerminal {
         if !has_not_run {
             typed.waiter.clone_from(&sight.waiting.waiter);
         }
-        typed.seen.add(sight.waiting, &mut state);
+        typed.seen.add_observation(sight.waiting, &mut state);
         state
     }
 
-    async fn foreground(&self) -> Result<TerminalState> {
-        let found = self.run(|terminal| async move { terminal.foreground().await }).await?;
+    async fn foreground_state(&self) -> Result<TerminalState> {
+        let found = self
+            .run_on_engine(|terminal| async move { terminal.foreground_process().await })
+            .await?;
         let Some(found) = found else { return Ok(TerminalState::default()) };
         let wait = |waits| if waits { TerminalWait::Reading } else { TerminalWait::Busy };
         Ok(TerminalState {
@@ -152,35 +154,44 @@ impl HostTerminal for DockerTerminal {
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
-        self.note_typed(&bytes);
-        self.run(|terminal| async move { terminal.write(&bytes).await }).await
+        self.record_input(&bytes);
+        self.run_on_engine(|terminal| async move { terminal.write_input(&bytes).await }).await
     }
 
     async fn write_within(&self, bytes: Vec<u8>, longest: Duration) -> Result<usize> {
-        self.note_typed(&bytes);
-        self.run(|terminal| async move { terminal.write_within(&bytes, longest).await }).await
+        self.record_input(&bytes);
+        self.run_on_engine(
+            |terminal| async move { terminal.write_input_within(&bytes, longest).await },
+        )
+        .await
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {
         let size = TerminalSize { rows: size.rows, columns: size.columns };
-        self.run(|terminal| async move { terminal.resize(size).await }).await
+        self.run_on_engine(|terminal| async move { terminal.resize_terminal(size).await }).await
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
-        self.run(|terminal| async move { terminal.signal(signal).await.map(drop) }).await
+        self.run_on_engine(
+            |terminal| async move { terminal.signal_foreground(signal).await.map(drop) },
+        )
+        .await
     }
 
     async fn state(&self) -> Result<TerminalState> {
-        match self.run(|terminal| async move { terminal.observe_foreground().await }).await {
+        match self
+            .run_on_engine(|terminal| async move { terminal.observe_foreground().await })
+            .await
+        {
             Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.to_terminal_state(sight)),
             // Processes of other users cannot be inspected, so only their wait channel is known.
-            Ok(Some(_)) | Err(_) => self.foreground().await,
+            Ok(Some(_)) | Err(_) => self.foreground_state().await,
             Ok(None) => Ok(TerminalState::default()),
         }
     }
 
     async fn end(&self) -> Result<()> {
-        self.run(|terminal| async move { terminal.end().await }).await
+        self.run_on_engine(|terminal| async move { terminal.end_program().await }).await
     }
 }
 
@@ -198,7 +209,7 @@ impl TerminalEvents for DockerTerminalEvents {
             return Ok(None);
         }
         let terminal = Arc::clone(&self.terminal);
-        let happened = self.runtime.run(async move { next_update(&terminal).await }).await;
+        let happened = self.runtime.run_future(async move { next_update(&terminal).await }).await;
         if let Ok(TerminalUpdate::Output(bytes)) = &happened {
             self.shown_bytes.fetch_add(bytes.len() as u64, Relaxed);
         }
@@ -208,10 +219,10 @@ impl TerminalEvents for DockerTerminalEvents {
 }
 
 async fn next_update(terminal: &ContainerTerminal) -> Result<TerminalUpdate> {
-    if let Some(bytes) = terminal.read().await? {
+    if let Some(bytes) = terminal.read_output().await? {
         return Ok(TerminalUpdate::Output(bytes));
     }
-    let (code, left_running) = terminal.exit().await?;
+    let (code, left_running) = terminal.wait_for_exit().await?;
     let code = Some(i32::try_from(code).unwrap_or(i32::MAX));
     Ok(TerminalUpdate::Exited(ProcessExit { code, left_running, ..ProcessExit::default() }))
 }

@@ -106,7 +106,7 @@ mod tests {
 
     /// Parses mounts for a workspace with the folder `data` and the file `file`.
     #[track_caller]
-    fn check(mounts: &[&str], expected: &str) {
+    fn check_volumes(mounts: &[&str], expected: &str) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("data")).unwrap();
@@ -132,16 +132,19 @@ mod tests {
 
     #[test]
     fn mount_is_parsed_with_its_folders_and_access() {
-        check(&["$/data:/data"], "$/data /data Write");
-        check(&["$/data:/srv/data/:ro", "$:/all:rw"], "$/data /srv/data Read, $ /all Write");
-        check(&["data:/data"], "$/data /data Write");
-        check(&[], "");
+        check_volumes(&["$/data:/data"], "$/data /data Write");
+        check_volumes(
+            &["$/data:/srv/data/:ro", "$:/all:rw"],
+            "$/data /srv/data Read, $ /all Write",
+        );
+        check_volumes(&["data:/data"], "$/data /data Write");
+        check_volumes(&[], "");
     }
 
     #[test]
     fn invalid_mount_is_refused_with_the_reason() {
         let no = |text: &str, why: &str| {
-            check(&[text], &format!("the mount `{text}` cannot be used: {why}"));
+            check_volumes(&[text], &format!("the mount `{text}` cannot be used: {why}"));
         };
         for text in ["", "$/data", ":/data", "ro", "$/data:ro"] {
             no(text, "it is not `FOLDER:FOLDER_IN_CONTAINER`");
@@ -162,14 +165,14 @@ mod tests {
             let why = format!(
                 "its folder `{target}` overlaps `{other}`, which the container already has"
             );
-            check(mounts, &format!("the mount `{last}` cannot be used: {why}"));
+            check_volumes(mounts, &format!("the mount `{last}` cannot be used: {why}"));
         };
         no(&["data:/a", "$:/a"], "/a", "/a");
         no(&["data:/a", "$:/a/b"], "/a/b", "/a");
         no(&["data:/workspace"], "/workspace", "/workspace");
         no(&["data:/workspace/data"], "/workspace/data", "/workspace");
         no(&["data:/tmp"], "/tmp", "/tmp/jaato");
-        check(&["data:/a", "$:/ab"], "$/data /a Write, $ /ab Write");
+        check_volumes(&["data:/a", "$:/ab"], "$/data /a Write, $ /ab Write");
     }
 
     #[test]

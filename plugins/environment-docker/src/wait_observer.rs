@@ -61,7 +61,7 @@ impl TerminalObserver {
             .map_err(|_| ended())?;
         let told = receiver.await.map_err(|_| ended())?;
         Ok(SystemCallNumbers::for_this_architecture()
-            .and_then(|numbers| TerminalObservation::parse(&told, numbers)))
+            .and_then(|numbers| TerminalObservation::parse_response(&told, numbers)))
     }
 
     /// Returns the channel to the shell, and starts the shell if it does not run.
@@ -81,11 +81,11 @@ impl TerminalObserver {
             has_terminal: false,
             user: place.user.as_deref(),
         };
-        let exec = place.create(request).await?;
+        let exec = place.create_exec(request).await?;
         let streams = container_context::start_exec(&place.engine, &exec).await;
-        let streams = streams.map_err(|error| place.explain(&error))?;
+        let streams = streams.map_err(|error| place.explain_error(&error))?;
         let (asks, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(link::serve(streams, receiver));
+        tokio::spawn(link::forward_requests(streams, receiver));
         *own = Some(asks.clone());
         Ok(asks)
     }
@@ -111,14 +111,14 @@ struct ForegroundProcess<'a> {
 
 impl TerminalObservation {
     /// Parses a response of the shell.
-    fn parse(told: &str, numbers: &SystemCallNumbers) -> Option<Self> {
+    fn parse_response(told: &str, numbers: &SystemCallNumbers) -> Option<Self> {
         let mut sight = Self::default();
         let (mut processes, mut is_refused) = (Vec::<ForegroundProcess>::new(), false);
         for record in told.split('|') {
             let (kind, text) = record.split_once(' ').unwrap_or((record, ""));
             let thread = processes.last_mut().and_then(|process| process.threads.last_mut());
             match (kind, thread) {
-                ("G", _) => sight.read_group(text),
+                ("G", _) => sight.parse_group(text),
                 ("P", _) => {
                     let mut words = text.split(' ').filter_map(|word| word.parse().ok());
                     let pid = words.next()?;
@@ -147,18 +147,18 @@ impl TerminalObservation {
             }
         }
         sight.foreground?;
-        sight.decide(&processes, is_refused, numbers);
+        sight.decide_wait(&processes, is_refused, numbers);
         Some(sight)
     }
 
     /// Parses `GROUP STATE NAME`.
-    fn read_group(&mut self, text: &str) {
+    fn parse_group(&mut self, text: &str) {
         let mut words = text.splitn(3, ' ');
         self.foreground = words.next().and_then(|group| group.parse().ok());
         self.waiting.name = words.nth(1).map(str::to_owned);
     }
 
-    fn decide(
+    fn decide_wait(
         &mut self,
         processes: &[ForegroundProcess],
         is_refused: bool,
@@ -167,10 +167,11 @@ impl TerminalObservation {
         let mut is_known = !is_refused && !processes.is_empty();
         for process in processes {
             for thread in &process.threads {
-                let Some(ThreadActivity::Blocked(call)) = numbers.read(thread.call) else {
+                let Some(ThreadActivity::Blocked(call)) = numbers.parse_activity(thread.call)
+                else {
                     continue;
                 };
-                let Some((descriptors, timeout)) = thread.waits_for(call) else {
+                let Some((descriptors, timeout)) = thread.waited_descriptors(call) else {
                     // Without `dd` and `od`, the content of a list is unknown.
                     is_known &= matches!(call, WaitingSystemCall::Other);
                     continue;
@@ -204,7 +205,7 @@ impl TerminalObservation {
 
 impl ObservedThread<'_> {
     /// Returns the descriptors that a call waits for, and its timeout. `None` if they are unknown.
-    fn waits_for(&self, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
+    fn waited_descriptors(&self, call: WaitingSystemCall) -> Option<(Vec<u32>, SystemCallTimeout)> {
         match call {
             WaitingSystemCall::Read { descriptor } => {
                 Some((vec![descriptor], SystemCallTimeout::Endless))
@@ -252,13 +253,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(told: &str, waits: Option<TerminalWait>, waiter: Option<u32>) {
+    fn check_observation(told: &str, waits: Option<TerminalWait>, waiter: Option<u32>) {
         let Some(numbers) =
             SystemCallNumbers::for_this_architecture().filter(|_| cfg!(target_arch = "x86_64"))
         else {
             return;
         };
-        let sight = TerminalObservation::parse(told, numbers).unwrap();
+        let sight = TerminalObservation::parse_response(told, numbers).unwrap();
         let found = sight.waiting.waiter.as_ref().map(|waiter| waiter.thread);
         assert_eq!((sight.waiting.waits, found), (waits, waiter), "{told}");
     }
@@ -268,35 +269,44 @@ mod tests {
         let busy = Some(TerminalWait::Busy);
         let reading = Some(TerminalWait::Reading);
         let cat = "G 12 S my cat|P 12 0 1 2|T 12 0 0x0 0x7f 0x20000 0x0 0x0 0x0 0x7 0x7|R 1 2 3|S speed 38400; -echo icanon";
-        check(cat, reading, Some(12));
-        let sight =
-            TerminalObservation::parse(cat, SystemCallNumbers::for_this_architecture().unwrap())
-                .unwrap();
+        check_observation(cat, reading, Some(12));
+        let sight = TerminalObservation::parse_response(
+            cat,
+            SystemCallNumbers::for_this_architecture().unwrap(),
+        )
+        .unwrap();
         assert_eq!((sight.foreground, sight.modes), (Some(12), Some((false, true))));
         assert_eq!(sight.waiting.name.as_deref(), Some("my cat"));
         let other = cat.replace("|T 12 0 0x0", "|T 12 0 0x3");
-        check(&other, busy, None);
-        check(
+        check_observation(&other, busy, None);
+        check_observation(
             "G 12 S sleep|P 12 0 1 2|T 12 230 0x0 0x0 0x7f 0x0 0x0 0x0 0x7 0x7|R 1 2 3",
             busy,
             None,
         );
-        check("G 12 R sh|P 12 0 1 2|T 12 running|R 1 2 3", busy, None);
+        check_observation("G 12 R sh|P 12 0 1 2|T 12 running|R 1 2 3", busy, None);
         let bash = "G 9 S bash|P 9 0 1 2 255|T 9 270 0x1 0x7f 0x0 0x0 0x0 0x7e 0x7 0x7|R 1 2 3";
-        check(bash, reading, Some(9));
+        check_observation(bash, reading, Some(9));
         let gdb = "G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M 03 00 00 00 01 00 00 00 00 00 00 00 01 00 00 00";
-        check(gdb, reading, Some(9));
+        check_observation(gdb, reading, Some(9));
         let node = "G 9 S node|P 9 0 18|T 9 281 0xd 0x7f 0x400 0x64 0x0 0x8 0x7 0x7|R 1|E tfd:       18 events:       19 data: 12|T 10 202 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0|R 2";
-        check(node, Some(TerminalWait::ReadingForAWhile), Some(9));
+        check_observation(node, Some(TerminalWait::ReadingForAWhile), Some(9));
     }
 
     #[test]
     fn unclear_shell_report_gives_no_wait_state() {
-        check("G 12 S sh|P 12 0|X", None, None);
-        check("G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M", None, None);
-        check("G 12 S sh", None, None);
+        check_observation("G 12 S sh|P 12 0|X", None, None);
+        check_observation(
+            "G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M",
+            None,
+            None,
+        );
+        check_observation("G 12 S sh", None, None);
         assert_eq!(
-            TerminalObservation::parse("", SystemCallNumbers::for_this_architecture().unwrap()),
+            TerminalObservation::parse_response(
+                "",
+                SystemCallNumbers::for_this_architecture().unwrap()
+            ),
             None
         );
     }

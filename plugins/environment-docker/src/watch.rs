@@ -50,7 +50,7 @@ impl ContainerWatch {
 /// unknown.
 async fn wait_for_end(engine: &DockerEngine, container: &str) -> Option<String> {
     let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
-    let mut ends = Box::pin(engine.docker().wait_container(container, Some(options)));
+    let mut ends = Box::pin(engine.docker_client().wait_container(container, Some(options)));
     let code = match ends.next().await? {
         Ok(end) => end.status_code,
         Err(EngineError::DockerContainerWaitError { code, .. }) => code,
@@ -59,7 +59,8 @@ async fn wait_for_end(engine: &DockerEngine, container: &str) -> Option<String> 
         }
         Err(_) => return None,
     };
-    let seen = engine.docker().inspect_container(container, None::<InspectContainerOptions>).await;
+    let seen =
+        engine.docker_client().inspect_container(container, None::<InspectContainerOptions>).await;
     let state = seen.ok().and_then(|seen| seen.state);
     let was_killed_for_memory = state.and_then(|state| state.oom_killed) == Some(true);
     Some(match code {

@@ -39,16 +39,16 @@ const MARK: &[u8] = b"jaato-wrapper ";
 const BEFORE_BYTES_MAX: usize = 16 * 1024;
 
 /// Returns the words that start a command in a folder of the container.
-pub fn plain_command(folder: &Path, words: &[String]) -> Vec<String> {
-    wrap(PLAIN, folder, words)
+pub fn plain_command_words(folder: &Path, words: &[String]) -> Vec<String> {
+    wrap_command(PLAIN, folder, words)
 }
 
 /// Returns the words that start a command on a terminal.
-pub fn terminal_command(folder: &Path, words: &[String]) -> Vec<String> {
-    wrap(TERMINAL, folder, words)
+pub fn terminal_command_words(folder: &Path, words: &[String]) -> Vec<String> {
+    wrap_command(TERMINAL, folder, words)
 }
 
-fn wrap(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
+fn wrap_command(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
     let folder = folder.to_string_lossy().into_owned();
     let head = ["sh", "-c", script, "sh"].map(str::to_owned);
     head.into_iter().chain([folder]).chain(words.iter().cloned()).collect()
@@ -72,7 +72,7 @@ pub enum WrapperReport {
 pub fn take_report(bytes: &mut Vec<u8>) -> Result<Option<WrapperReport>> {
     let Some((told, end)) = find_report(bytes) else {
         let is_too_much = bytes.len() > BEFORE_BYTES_MAX;
-        return if is_too_much { Err(start_error(bytes)) } else { Ok(None) };
+        return if is_too_much { Err(command_start_error(bytes)) } else { Ok(None) };
     };
     bytes.drain(..end);
     Ok(Some(told))
@@ -102,7 +102,7 @@ fn find_report(bytes: &[u8]) -> Option<(WrapperReport, usize)> {
 
 /// Returns the error for a command that did not start, from the output that came instead of the
 /// process ID.
-pub fn start_error(bytes: &[u8]) -> Error {
+pub fn command_start_error(bytes: &[u8]) -> Error {
     let said = one_line(&String::from_utf8_lossy(bytes));
     if said.contains("\"sh\"") {
         let text = format!("the container has no `sh`, or no permission to run it: {said}");
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, told: Option<WrapperReport>, rest: &str) {
+    fn check_report(text: &str, told: Option<WrapperReport>, rest: &str) {
         let mut bytes = text.as_bytes().to_vec();
         assert_eq!(take_report(&mut bytes).unwrap(), told);
         assert_eq!(bytes, rest.as_bytes());
@@ -138,26 +138,26 @@ mod tests {
 
     #[test]
     fn complete_wrapper_report_is_removed_with_the_output_before_it() {
-        check("\njaato-wrapper 12", None, "\njaato-wrapper 12");
-        check("\njaato-wrapper 12\nrest\n", Some(WrapperReport::Session(12)), "rest\n");
-        check("\r\njaato-wrapper 12\r\n", Some(WrapperReport::Session(12)), "");
-        check("\njaato-wrapper !\n", Some(WrapperReport::NoFolder), "");
-        check("\njaato-wrapper ?\n", Some(WrapperReport::NoProgram), "");
+        check_report("\njaato-wrapper 12", None, "\njaato-wrapper 12");
+        check_report("\njaato-wrapper 12\nrest\n", Some(WrapperReport::Session(12)), "rest\n");
+        check_report("\r\njaato-wrapper 12\r\n", Some(WrapperReport::Session(12)), "");
+        check_report("\njaato-wrapper !\n", Some(WrapperReport::NoFolder), "");
+        check_report("\njaato-wrapper ?\n", Some(WrapperReport::NoProgram), "");
         let warning = "sh: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)";
         let told = Some(WrapperReport::Session(12));
-        check(&format!("{warning}\n\njaato-wrapper 12\nrest"), told, "rest");
-        check(
+        check_report(&format!("{warning}\n\njaato-wrapper 12\nrest"), told, "rest");
+        check_report(
             &format!("{warning}\njaato-wrapper 12\nrest"),
             Some(WrapperReport::Session(12)),
             "rest",
         );
-        check("12\njaato-wrapper x\n", None, "12\njaato-wrapper x\n");
+        check_report("12\njaato-wrapper x\n", None, "12\njaato-wrapper x\n");
     }
 
     #[test]
     fn output_without_a_wrapper_report_becomes_the_start_error() {
         let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n";
-        let error = start_error(text);
+        let error = command_start_error(text);
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
         let said = |bytes: usize| take_report(&mut vec![b'x'; bytes]);
         assert_eq!(said(BEFORE_BYTES_MAX).unwrap(), None);
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn command_words_are_passed_unchanged() {
         let words = ["a b", "$(c)", ""].map(str::to_owned);
-        let all = plain_command(Path::new("/f"), &words);
+        let all = plain_command_words(Path::new("/f"), &words);
         assert_eq!(all[4..], ["/f", "a b", "$(c)", ""]);
     }
 }

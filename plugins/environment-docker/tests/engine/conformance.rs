@@ -12,13 +12,13 @@ fn docker_environment_passes_the_conformance_suite() {
         let kinds = [PluginKind::Environment];
         // The checks block their own threads.
         let broken = std::thread::spawn(move || {
-            let suite = ConformanceSuite::of(environment_docker::__jaato::MODULE, &kinds);
+            let suite = ConformanceSuite::for_plugin(environment_docker::__jaato::MODULE, &kinds);
             // Short enough for the suite to wait for it.
             let suite = suite.with_host(|host| {
                 host.with_config(json!({ "image": IMAGE, "shell_timeout": 1.0 }))
             });
             let run = |(group, name, check)| {
-                let error = suite.run(check).err()?;
+                let error = suite.run_check(check).err()?;
                 Some(format!("{group}::{name}: {error}"))
             };
             list_checks(&kinds).into_iter().filter_map(run).collect::<Vec<_>>()

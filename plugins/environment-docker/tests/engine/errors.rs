@@ -8,14 +8,17 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Retry};
 use jaato_plugin_testkit::skip;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_engine, workspace};
+use super::support::{
+    DEADLINE, EngineLab, IMAGE_WITHOUT_SHELL, run_future, temporary_workspace, test_settings,
+    with_engine,
+};
 
-async fn setup_error(lab: &Lab, settings: &DockerSettings) -> Error {
-    let folder = workspace();
+async fn setup_error(lab: &EngineLab, settings: &DockerSettings) -> Error {
+    let folder = temporary_workspace();
     let base = tempfile::tempdir().unwrap();
     let settings =
         DockerSettings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
-    let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
+    let opened = Container::open_container(lab.engine.clone(), &settings, folder.path()).await;
     let error = opened.map(|_| ()).expect_err("refused");
     assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "a folder was left");
     error
@@ -25,7 +28,8 @@ async fn setup_error(lab: &Lab, settings: &DockerSettings) -> Error {
 fn missing_image_error_hints_at_docker_pull() {
     with_engine(async |lab| {
         let image = "jaato-test:nowhere".to_owned();
-        let error = setup_error(&lab, &DockerSettings { image: Some(image), ..settings() }).await;
+        let error =
+            setup_error(&lab, &DockerSettings { image: Some(image), ..test_settings() }).await;
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert_eq!(error.message, "no image `jaato-test:nowhere` at the engine");
         assert!(error.hint.unwrap().starts_with("`docker pull jaato-test:nowhere`"));
@@ -36,7 +40,7 @@ fn missing_image_error_hints_at_docker_pull() {
 fn image_without_a_shell_is_refused_and_leaves_no_container() {
     with_engine(async |lab| {
         let image = Some(IMAGE_WITHOUT_SHELL.to_owned());
-        let error = setup_error(&lab, &DockerSettings { image, ..settings() }).await;
+        let error = setup_error(&lab, &DockerSettings { image, ..test_settings() }).await;
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
     });
 }
@@ -45,7 +49,7 @@ fn image_without_a_shell_is_refused_and_leaves_no_container() {
 fn image_names_with_path_or_query_characters_are_refused() {
     with_engine(async |lab| {
         for name in ["../info", "a?b", "a b", "/x"] {
-            let settings = DockerSettings { image: Some(name.to_owned()), ..settings() };
+            let settings = DockerSettings { image: Some(name.to_owned()), ..test_settings() };
             let error = setup_error(&lab, &settings).await;
             assert_eq!(error.kind, ErrorKind::Configuration, "{name}");
         }
@@ -53,15 +57,17 @@ fn image_names_with_path_or_query_characters_are_refused() {
 }
 
 #[track_caller]
-fn connecting(address: &EngineAddress, deadline: Duration) -> Error {
-    run(DockerEngine::connect(address.clone(), deadline)).map(|_| ()).expect_err("no engine")
+fn connect_error(address: &EngineAddress, deadline: Duration) -> Error {
+    run_future(DockerEngine::connect_to_engine(address.clone(), deadline))
+        .map(|_| ())
+        .expect_err("no engine")
 }
 
 #[test]
 fn missing_engine_socket_is_reported_with_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("none.sock");
-    let error = connecting(&EngineAddress::Unix(socket.clone()), DEADLINE);
+    let error = connect_error(&EngineAddress::Unix(socket.clone()), DEADLINE);
     assert_eq!(error.kind, ErrorKind::Unavailable);
     assert_eq!(error.message, format!("no engine at `unix://{}`", socket.display()));
 }
@@ -71,7 +77,7 @@ fn socket_without_a_listener_differs_from_a_missing_socket() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let error = connecting(&EngineAddress::Unix(socket.clone()), DEADLINE);
+    let error = connect_error(&EngineAddress::Unix(socket.clone()), DEADLINE);
     assert_eq!(
         error.message,
         format!("the engine at `unix://{}` does not listen", socket.display())
@@ -88,18 +94,19 @@ fn socket_without_permission_is_reported_as_permission_denied() {
     if std::os::unix::net::UnixStream::connect(&socket).is_ok() {
         return skip("root may connect to every socket");
     }
-    let error = connecting(&EngineAddress::Unix(socket), DEADLINE);
+    let error = connect_error(&EngineAddress::Unix(socket), DEADLINE);
     assert_eq!(error.kind, ErrorKind::PermissionDenied);
 }
 
 #[test]
 fn engine_that_does_not_answer_times_out() {
-    run(async {
+    run_future(async {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("slow.sock");
         let _listener = UnixListener::bind(&socket).unwrap();
         let error =
-            DockerEngine::connect(EngineAddress::Unix(socket), Duration::from_millis(50)).await;
+            DockerEngine::connect_to_engine(EngineAddress::Unix(socket), Duration::from_millis(50))
+                .await;
         let error = error.map(|_| ()).expect_err("no answer");
         assert_eq!((error.kind, error.retry), (ErrorKind::Timeout, Retry::Temporary));
         assert!(error.message.ends_with("did not answer in time"), "{error}");
@@ -108,7 +115,7 @@ fn engine_that_does_not_answer_times_out() {
 
 #[test]
 fn server_that_is_not_an_engine_is_reported() {
-    run(async {
+    run_future(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = EngineAddress::Tcp(listener.local_addr().unwrap().to_string());
         let server = tokio::spawn(async move {
@@ -118,8 +125,10 @@ fn server_that_is_not_an_engine_is_reported() {
             let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
             stream.write_all(text.as_bytes()).await.unwrap();
         });
-        let error =
-            DockerEngine::connect(address, DEADLINE).await.map(|_| ()).expect_err("no engine");
+        let error = DockerEngine::connect_to_engine(address, DEADLINE)
+            .await
+            .map(|_| ())
+            .expect_err("no engine");
         assert!(error.message.contains("sent an unexpected answer"), "{error}");
         server.await.unwrap();
     });

@@ -9,7 +9,9 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
 
-use super::support::{CommandOutput, settings, stdout, told, with_engine, workspace};
+use super::support::{
+    CommandOutput, run_shell, shell_stdout, temporary_workspace, test_settings, with_engine,
+};
 
 /// More than the disk holds.
 const LARGE_BYTES: usize = 1024 * 1024;
@@ -22,8 +24,8 @@ struct SmallDisk {
 
 impl SmallDisk {
     /// Mounts the disk. Returns `None` if the test may not mount.
-    fn mount(options: &str) -> Option<Self> {
-        let folder = workspace();
+    fn mount_disk(options: &str) -> Option<Self> {
+        let folder = temporary_workspace();
         let place = folder.path().canonicalize().unwrap();
         let mut mount = Command::new("mount");
         let mount = mount.args(["-t", "tmpfs", "-o", options, "jaato-test"]).arg(&place);
@@ -54,7 +56,7 @@ fn write_bytes(container: &Container, path: &str, bytes: usize) -> Result<(), Er
     container.files().confined().write(&write, &vec![b'x'; bytes]).map(drop)
 }
 
-fn names(container: &Container) -> Vec<String> {
+fn list_names(container: &Container) -> Vec<String> {
     let listed = container.files().confined().list(&FolderList::default()).unwrap();
     listed.entries.into_iter().map(|entry| entry.name).collect()
 }
@@ -62,22 +64,26 @@ fn names(container: &Container) -> Vec<String> {
 #[test]
 fn full_disk_is_reported_until_space_is_free_again() {
     with_engine(async |lab| {
-        let Some(disk) = SmallDisk::mount("size=128k,mode=777") else { return };
-        let container = lab.made(disk.path()).await;
+        let Some(disk) = SmallDisk::mount_disk("size=128k,mode=777") else { return };
+        let container = lab.make_container(disk.path()).await;
         write_bytes(&container, "kept", 10).unwrap();
         let error = write_bytes(&container, "large", LARGE_BYTES).unwrap_err();
         assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::Io, Some("free some space")));
         assert_eq!(error.message, "cannot write `/workspace/large`: the disk is full");
         let error = write_bytes(&container, "kept", LARGE_BYTES).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/kept`: the disk is full");
-        assert_eq!(names(&container), ["kept"], "no partial file is left");
-        assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "the old content is intact");
+        assert_eq!(list_names(&container), ["kept"], "no partial file is left");
+        assert_eq!(
+            shell_stdout(&container, "cat kept").await,
+            "xxxxxxxxxx",
+            "the old content is intact"
+        );
         let line = "dd if=/dev/zero of=zeros bs=1k count=1000";
-        let CommandOutput { stderr, code, .. } = told(&container, line).await;
+        let CommandOutput { stderr, code, .. } = run_shell(&container, line).await;
         assert!(stderr.contains("No space left on device") && code == Some(1), "{stderr}");
         let error = write_bytes(&container, "more", 10).unwrap_err();
         assert_eq!(error.message, "cannot write `/workspace/more`: the disk is full");
-        stdout(&container, "rm zeros").await;
+        shell_stdout(&container, "rm zeros").await;
         write_bytes(&container, "more", 10).unwrap();
         container.close().await.unwrap();
     });
@@ -87,11 +93,11 @@ fn full_disk_is_reported_until_space_is_free_again() {
 fn full_temporary_folder_is_reported_before_a_container_is_created() {
     with_engine(async |lab| {
         // Space for the disk's own folder only.
-        let Some(disk) = SmallDisk::mount("size=128k,nr_inodes=1,mode=777") else { return };
+        let Some(disk) = SmallDisk::mount_disk("size=128k,nr_inodes=1,mode=777") else { return };
         let tmp_base_dir = Some(disk.path().to_owned());
-        let settings = DockerSettings { tmp_base_dir, ..settings() };
-        let folder = workspace();
-        let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
+        let settings = DockerSettings { tmp_base_dir, ..test_settings() };
+        let folder = temporary_workspace();
+        let opened = Container::open_container(lab.engine.clone(), &settings, folder.path()).await;
         let error = opened.map(drop).expect_err("refused");
         assert_eq!(error.kind, ErrorKind::Io);
         let text = error.message;

@@ -8,12 +8,12 @@ use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// A socket that leads to the engine while this exists.
-pub struct Gate {
+pub struct EngineGate {
     folder: TempDir,
     keeper: JoinHandle<()>,
 }
 
-impl Gate {
+impl EngineGate {
     /// Opens a gate to the engine.
     pub fn open(address: EngineAddress) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@ impl Gate {
             let mut passing = JoinSet::new();
             loop {
                 let (client, _) = listener.accept().await.unwrap();
-                passing.spawn(pass(client, address.clone()));
+                passing.spawn(forward_client(client, address.clone()));
             }
         });
         Self { folder, keeper }
@@ -45,7 +45,7 @@ impl Gate {
     }
 }
 
-async fn pass(mut client: UnixStream, address: EngineAddress) {
+async fn forward_client(mut client: UnixStream, address: EngineAddress) {
     // Either side may close the connection at any time.
     match address {
         EngineAddress::Unix(path) => {

@@ -16,12 +16,12 @@ const RELEASE: &str = "ID=jaatotest\nVERSION_ID=\"1.0\"\nPRETTY_NAME=\"Test Imag
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\ntester:x:1234:4321::/nowhere:/bin/sh\n";
 
 /// Imports the images. The same bytes give the same layer, so concurrent imports do no harm.
-pub async fn import(docker: &Docker) -> Result<(), String> {
+pub async fn import_images(docker: &Docker) -> Result<(), String> {
     for (image, has_shell) in [(IMAGE, true), (IMAGE_WITHOUT_SHELL, false)] {
         if docker.inspect_image(image).await.is_ok() {
             continue;
         }
-        let tree = tree(has_shell)?;
+        let tree = build_tree(has_shell)?;
         let (repo, tag) = image.split_once(':').unwrap();
         let options = CreateImageOptionsBuilder::new().from_src("-").repo(repo).tag(tag).build();
         let body = bollard::body_full(tree.into());
@@ -33,10 +33,10 @@ pub async fn import(docker: &Docker) -> Result<(), String> {
     Ok(())
 }
 
-fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
+fn build_tree(has_shell: bool) -> Result<Vec<u8>, String> {
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new).into_iter();
     let busybox =
-        busybox.filter_map(|path| std::fs::read(path).ok()).find(|bytes| is_static(bytes));
+        busybox.filter_map(|path| std::fs::read(path).ok()).find(|bytes| is_static_program(bytes));
     let Some(busybox) = busybox else {
         return Err("no static busybox: `apt-get install busybox-static`".to_owned());
     };
@@ -71,7 +71,7 @@ fn add_member(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u
 }
 
 /// Returns true for a static program. Others name their loader near the beginning.
-fn is_static(bytes: &[u8]) -> bool {
+fn is_static_program(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
     !["/ld-linux", "/ld-musl", "/ld64"]
         .iter()

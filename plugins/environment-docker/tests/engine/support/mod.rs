@@ -16,16 +16,16 @@ use jaato_plugin_sdk::types::Result;
 use jaato_plugin_testkit::skip;
 use tempfile::TempDir;
 
-pub use gate::Gate;
+pub use gate::EngineGate;
 pub use image::{IMAGE, IMAGE_WITHOUT_SHELL};
 
 /// A generous limit, which only failing tests reach.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs a test with the engine, or reports that it is skipped.
-pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
-    run(async {
-        match Lab::find().await {
+pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(EngineLab) -> F) {
+    run_future(async {
+        match EngineLab::find_engine().await {
             Ok(lab) => tokio::time::timeout(DEADLINE, test(lab)).await.expect("in time"),
             Err(reason) => skip(&reason),
         }
@@ -35,15 +35,15 @@ pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
 /// Runs a test with a container on its own workspace, and closes the container.
 pub fn with_container(test: impl AsyncFnOnce(&Container)) {
     with_engine(async move |lab| {
-        let folder = workspace();
-        let container = lab.made(folder.path()).await;
+        let folder = temporary_workspace();
+        let container = lab.make_container(folder.path()).await;
         test(&container).await;
         container.close().await.unwrap();
     });
 }
 
 /// Runs a future as the plugin's thread does.
-pub fn run<T>(future: impl Future<Output = T>) -> T {
+pub fn run_future<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answer = runtime.block_on(future);
     // Lets tasks that drops started finish.
@@ -52,15 +52,15 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// An engine with the image for tests.
-pub struct Lab {
+pub struct EngineLab {
     pub engine: DockerEngine,
     pub docker: bollard::Docker,
 }
 
-impl Lab {
-    async fn find() -> std::result::Result<Self, String> {
-        let address = address();
-        let engine = DockerEngine::connect(address.clone(), DEADLINE).await;
+impl EngineLab {
+    async fn find_engine() -> std::result::Result<Self, String> {
+        let address = engine_address();
+        let engine = DockerEngine::connect_to_engine(address.clone(), DEADLINE).await;
         let engine = engine.map_err(|error| format!("no engine: {}", error.message))?;
         let docker = match &address {
             EngineAddress::Unix(path) => bollard::Docker::connect_with_unix(
@@ -75,13 +75,13 @@ impl Lab {
             ),
         };
         let docker = docker.unwrap().negotiate_version().await.unwrap();
-        image::import(&docker).await?;
+        image::import_images(&docker).await?;
         Ok(Self { engine, docker })
     }
 
     /// Makes a container from the test image with this workspace.
-    pub async fn made(&self, workspace: &Path) -> Container {
-        Container::open(self.engine.clone(), &settings(), workspace).await.unwrap()
+    pub async fn make_container(&self, workspace: &Path) -> Container {
+        Container::open_container(self.engine.clone(), &test_settings(), workspace).await.unwrap()
     }
 
     /// Returns true if a container with this name or ID runs.
@@ -91,25 +91,25 @@ impl Lab {
     }
 
     /// Returns true if a container with this name or ID exists.
-    pub async fn exists(&self, name: &str) -> bool {
+    pub async fn container_exists(&self, name: &str) -> bool {
         self.docker.inspect_container(name, None::<InspectContainerOptions>).await.is_ok()
     }
 
     /// Waits until a container is gone.
-    pub async fn until_gone(&self, name: &str) {
-        while self.exists(name).await {
+    pub async fn wait_until_gone(&self, name: &str) {
+        while self.container_exists(name).await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
     /// Removes a container that a test made itself.
-    pub async fn remove(&self, name: &str) {
+    pub async fn remove_container(&self, name: &str) {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         self.docker.remove_container(name, Some(options)).await.unwrap();
     }
 
     /// Lists the running programs in a container, without zombies.
-    pub async fn programs(&self, id: &str) -> Vec<String> {
+    pub async fn list_programs(&self, id: &str) -> Vec<String> {
         use bollard::query_parameters::TopOptionsBuilder;
         let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,args").build();
         let top = self.docker.top_processes(id, Some(options)).await.unwrap();
@@ -118,29 +118,29 @@ impl Lab {
     }
 
     /// Kills a container without the environment's knowledge.
-    pub async fn kill(&self, name: &str) {
+    pub async fn kill_container(&self, name: &str) {
         use bollard::query_parameters::KillContainerOptions;
         self.docker.kill_container(name, None::<KillContainerOptions>).await.unwrap();
     }
 }
 
 /// Returns the address of the engine set for tests, or of the user's own.
-pub fn address() -> EngineAddress {
-    EngineAddress::find(None, |name| std::env::var_os(name)).unwrap()
+pub fn engine_address() -> EngineAddress {
+    EngineAddress::find_engine(None, |name| std::env::var_os(name)).unwrap()
 }
 
 /// Returns settings for the test image.
-pub fn settings() -> DockerSettings {
+pub fn test_settings() -> DockerSettings {
     DockerSettings { image: Some(IMAGE.to_owned()), ..DockerSettings::default() }
 }
 
 /// Creates a workspace.
-pub fn workspace() -> TempDir {
+pub fn temporary_workspace() -> TempDir {
     tempfile::Builder::new().prefix("jaato-workspace-").tempdir().unwrap()
 }
 
 /// Returns a shell command.
-pub fn sh(line: &str) -> ContainerCommandSpec {
+pub fn shell_command(line: &str) -> ContainerCommandSpec {
     ContainerCommandSpec {
         words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()],
         ..ContainerCommandSpec::default()
@@ -156,7 +156,7 @@ pub struct CommandOutput {
 }
 
 /// Reads a command to its end.
-pub async fn read(command: &ContainerCommand) -> Result<CommandOutput> {
+pub async fn read_to_end(command: &ContainerCommand) -> Result<CommandOutput> {
     let mut told = CommandOutput::default();
     while let Some(piece) = command.next().await? {
         match piece {
@@ -169,19 +169,19 @@ pub async fn read(command: &ContainerCommand) -> Result<CommandOutput> {
 }
 
 /// Runs a shell command to its end.
-pub async fn told(container: &Container, line: &str) -> CommandOutput {
-    read(&container.start(sh(line)).await.unwrap()).await.unwrap()
+pub async fn run_shell(container: &Container, line: &str) -> CommandOutput {
+    read_to_end(&container.start_command(shell_command(line)).await.unwrap()).await.unwrap()
 }
 
 /// Returns the output of a shell command, which must succeed.
-pub async fn stdout(container: &Container, line: &str) -> String {
-    let told = told(container, line).await;
+pub async fn shell_stdout(container: &Container, line: &str) -> String {
+    let told = run_shell(container, line).await;
     assert_eq!((told.stderr.as_str(), told.code), ("", Some(0)), "{line}");
     told.stdout
 }
 
 /// Reads until the text was printed.
-pub async fn read_until(command: &ContainerCommand, text: &str) -> String {
+pub async fn read_until_text(command: &ContainerCommand, text: &str) -> String {
     let mut seen = String::new();
     while !seen.contains(text) {
         match command.next().await.unwrap().expect("more") {
