@@ -48,15 +48,15 @@ impl Default for LocalEnvironmentConfig {
 
 impl LocalEnvironmentConfig {
     /// Returns the folder in which relative paths and commands start.
-    pub fn default_path(&self, working: &Path) -> PathBuf {
+    pub fn default_folder(&self, working: &Path) -> PathBuf {
         self.default_path.as_ref().map_or_else(|| working.to_owned(), |path| working.join(path))
     }
 
     /// Returns the folders whose files tools may access, which include the default folder. `root`
     /// is the root of the workspace that contains the working directory.
-    pub fn allowed_paths(&self, working: &Path, root: &Path) -> Vec<PathBuf> {
+    pub fn allowed_folders(&self, working: &Path, root: &Path) -> Vec<PathBuf> {
         let named = self.allowed_paths.iter().map(|path| working.join(path));
-        let mut allowed = vec![self.default_path(working)];
+        let mut allowed = vec![self.default_folder(working)];
         if self.allowed_paths.is_empty() {
             allowed.push(root.to_owned());
         }
@@ -80,11 +80,11 @@ mod tests {
     #[test]
     fn workspace_is_the_default_allowed_path() {
         let paths = |config: LocalEnvironmentConfig| {
-            config.allowed_paths(Path::new("/ws"), Path::new("/ws"))
+            config.allowed_folders(Path::new("/ws"), Path::new("/ws"))
         };
         assert_eq!(paths(LocalEnvironmentConfig::default()), [Path::new("/ws")]);
         let below = LocalEnvironmentConfig::default()
-            .allowed_paths(Path::new("/ws/docs"), Path::new("/ws"));
+            .allowed_folders(Path::new("/ws/docs"), Path::new("/ws"));
         assert_eq!(below, ["/ws", "/ws/docs"].map(Path::new));
         let named = LocalEnvironmentConfig {
             allowed_paths: vec!["/a".into(), "b".into()],
@@ -96,7 +96,7 @@ mod tests {
             default_path: Some("sub".into()),
             ..LocalEnvironmentConfig::default()
         };
-        assert_eq!(inner.default_path(Path::new("/ws")), Path::new("/ws/sub"));
+        assert_eq!(inner.default_folder(Path::new("/ws")), Path::new("/ws/sub"));
         assert_eq!(paths(inner), ["/a", "/ws/sub"].map(Path::new));
     }
 }

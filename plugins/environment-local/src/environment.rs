@@ -62,11 +62,11 @@ impl ExecutionEnvironment for LocalEnvironment {
         let workspace = Path::new(&setup.workspace);
         // A host that sends no root knows only the working directory.
         let root = if setup.root.is_empty() { workspace } else { Path::new(&setup.root) };
-        let default_path = config.default_path(workspace);
+        let default_path = config.default_folder(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));
         let settings = ConfinedFilesSettings {
             roots: config
-                .allowed_paths(workspace, root)
+                .allowed_folders(workspace, root)
                 .into_iter()
                 .map(AllowedFolder::local)
                 .collect(),

@@ -40,13 +40,13 @@ impl TerminalWriters {
         // The terminal discards input before such a key anyway, and unread input would hold the key
         // back.
         let keeps_back = |key: &usize| *key == 0 || pty.has_input().unwrap_or(false);
-        let key = pty.interrupt_in(bytes).filter(keeps_back);
+        let key = pty.find_interrupt_key(bytes).filter(keeps_back);
         if key.is_some() {
             self.interrupts.fetch_add(1, SeqCst);
             // A caller that waits for room then finds it, and sees that it was interrupted.
             pty.discard_input().map_err(|error| write_error(&error))?;
         }
-        let (turn, before) = (self.turns.join(), self.interrupts.load(SeqCst));
+        let (turn, before) = (self.turns.join_queue(), self.interrupts.load(SeqCst));
         if !wait_for_turn_until(&turn, home, until).await? {
             return Ok(0);
         }
@@ -61,15 +61,19 @@ impl TerminalWriters {
                     return Poll::Ready(Err(closed_terminal_error()));
                 }
                 let rest = &bytes[taken..];
-                match pty.write(rest) {
-                    Ok(0) if let Some(key) = pty.interrupt_in(rest) => {
+                match pty.write_input(rest) {
+                    Ok(0) if let Some(key) = pty.find_interrupt_key(rest) => {
                         pty.discard_input().map_err(|error| write_error(&error))?;
                         taken += key;
                     }
                     Ok(0) if until.is_some_and(|until| until <= Instant::now()) => break,
                     Ok(0) => {
-                        let waits =
-                            readiness.wake(pty, TerminalOperation::ToWrite, until, cx.waker());
+                        let waits = readiness.wake_when_ready(
+                            pty,
+                            TerminalOperation::ToWrite,
+                            until,
+                            cx.waker(),
+                        );
                         return match waits {
                             Ok(()) => Poll::Pending,
                             Err(error) => Poll::Ready(Err(write_error(&error))),

@@ -55,8 +55,8 @@ impl Terminals for LocalTerminals {
         _host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(LocalTerminal, LocalTerminalEvents)> {
-        let pty =
-            PseudoTerminal::open(spawn.rows, spawn.columns).map_err(|error| no_terminal(&error))?;
+        let pty = PseudoTerminal::open(spawn.rows, spawn.columns)
+            .map_err(|error| open_terminal_error(&error))?;
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),
@@ -85,7 +85,7 @@ impl Terminals for LocalTerminals {
 /// Returns the error for a terminal that could not be opened. It distinguishes a machine without
 /// terminals (a container without `/dev/pts`), on which programs run on pipes, from a machine that
 /// has no free terminal.
-fn no_terminal(error: &std::io::Error) -> Error {
+fn open_terminal_error(error: &std::io::Error) -> Error {
     match Errno::from_io_error(error) {
         Some(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
             let text = format!("this machine has no terminals: {error}");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn missing_terminal_support_differs_from_no_free_terminal() {
-        let kind = |errno: Errno| no_terminal(&errno.into()).kind;
+        let kind = |errno: Errno| open_terminal_error(&errno.into()).kind;
         for errno in [Errno::NOENT, Errno::NODEV, Errno::NXIO] {
             assert_eq!(kind(errno), ErrorKind::UnknownOperation, "{errno}");
         }

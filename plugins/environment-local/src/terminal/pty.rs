@@ -82,7 +82,7 @@ impl PseudoTerminal {
     }
 
     /// Reads output. The system returns a few KiB at most, even if more is pending.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<PtyReadResult> {
+    pub(super) fn read_output(&self, buffer: &mut [u8]) -> io::Result<PtyReadResult> {
         loop {
             return match read(&self.own, &mut *buffer) {
                 Ok(0) | Err(Errno::IO) => Ok(PtyReadResult::End),
@@ -95,7 +95,7 @@ impl PseudoTerminal {
     }
 
     /// Writes as much input as fits, and returns the number of bytes, which may be 0.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    pub(super) fn write_input(&self, bytes: &[u8]) -> io::Result<usize> {
         match write(&self.own, bytes) {
             Ok(written) => Ok(written),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -108,7 +108,7 @@ impl PseudoTerminal {
         Ok(tcsetwinsize(&self.own, size)?)
     }
 
-    pub(super) fn modes(&self) -> io::Result<TerminalInputModes> {
+    pub(super) fn input_modes(&self) -> io::Result<TerminalInputModes> {
         let modes = tcgetattr(&self.own)?.local_modes;
         let (echoes, reads_lines) =
             (modes.contains(LocalModes::ECHO), modes.contains(LocalModes::ICANON));
@@ -116,12 +116,12 @@ impl PseudoTerminal {
     }
 
     /// Returns the foreground process group, if there is one.
-    pub(super) fn foreground(&self) -> Option<u32> {
+    pub(super) fn foreground_pid(&self) -> Option<u32> {
         u32::try_from(self.foreground_group()?.as_raw_pid()).ok()
     }
 
     /// Signals the foreground process group. Returns false if there is none.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<bool> {
+    pub(super) fn signal_foreground(&self, signal: Signal) -> io::Result<bool> {
         let Some(group) = self.foreground_group() else { return Ok(false) };
         match kill_process_group(group, signal) {
             Ok(()) => Ok(true),
@@ -136,7 +136,7 @@ impl PseudoTerminal {
 
     /// Finds the first key that the terminal turns into a signal and for which it discards the
     /// input before it.
-    pub(super) fn interrupt_in(&self, keys: &[u8]) -> Option<usize> {
+    pub(super) fn find_interrupt_key(&self, keys: &[u8]) -> Option<usize> {
         // If the modes cannot be read, no input can be written either.
         let modes = tcgetattr(&self.own).ok()?;
         let flags = modes.local_modes;
@@ -219,29 +219,32 @@ mod tests {
         let size = tcgetwinsize(&pty).unwrap();
         assert_eq!((size.ws_row, size.ws_col), (11, 22));
         let mut buffer = [0; 64];
-        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Nothing);
+        assert_eq!(pty.read_output(&mut buffer).unwrap(), PtyReadResult::Nothing);
         let mut theirs = fs::OpenOptions::new().write(true).open(pty.path()).unwrap();
         theirs.write_all(b"moon\n").unwrap();
-        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::Bytes(6));
+        assert_eq!(pty.read_output(&mut buffer).unwrap(), PtyReadResult::Bytes(6));
         assert_eq!(&buffer[..6], b"moon\r\n");
         drop(theirs);
         assert_eq!(
-            pty.read(&mut buffer).unwrap(),
+            pty.read_output(&mut buffer).unwrap(),
             PtyReadResult::Nothing,
             "its other side is open"
         );
         pty.close_program_side();
-        assert_eq!(pty.read(&mut buffer).unwrap(), PtyReadResult::End);
+        assert_eq!(pty.read_output(&mut buffer).unwrap(), PtyReadResult::End);
     }
 
     #[test]
     fn unread_input_line_is_detected_immediately() {
         let pty = PseudoTerminal::open(24, 80).unwrap();
-        assert_eq!(pty.modes().unwrap(), TerminalInputModes { echoes: true, reads_lines: true });
+        assert_eq!(
+            pty.input_modes().unwrap(),
+            TerminalInputModes { echoes: true, reads_lines: true }
+        );
         assert!(!pty.has_input().unwrap());
-        assert_eq!(pty.write(b"half").unwrap(), 4);
+        assert_eq!(pty.write_input(b"half").unwrap(), 4);
         assert!(!pty.has_input().unwrap(), "a line is read when it is complete");
-        assert_eq!(pty.write(b" moon\n").unwrap(), 6);
+        assert_eq!(pty.write_input(b" moon\n").unwrap(), 6);
         assert!(pty.has_input().unwrap());
         assert!(pty.has_output().unwrap(), "the line is echoed");
     }
@@ -251,20 +254,21 @@ mod tests {
         let pty = PseudoTerminal::open(24, 80).unwrap();
         let lines = [b'\n'; 64 * 1024];
         let mut taken = 0;
-        while let more @ 1.. = pty.write(&lines).unwrap() {
+        while let more @ 1.. = pty.write_input(&lines).unwrap() {
             taken += more;
         }
         assert!((4096..64 * 1024).contains(&taken), "{taken}");
         assert!(pty.has_input().unwrap());
         pty.discard_input().unwrap();
         assert!(!pty.has_input().unwrap());
-        assert_eq!(pty.write(b"moon\n").unwrap(), 5);
+        assert_eq!(pty.write_input(b"moon\n").unwrap(), 5);
     }
 
     #[test]
     fn only_keys_that_the_terminal_turns_into_signals_interrupt() {
         let pty = PseudoTerminal::open(24, 80).unwrap();
-        let interrupts = || [3, 0x1c, 0x1a, 0, b'y'].map(|key| pty.interrupt_in(&[b'x', key]));
+        let interrupts =
+            || [3, 0x1c, 0x1a, 0, b'y'].map(|key| pty.find_interrupt_key(&[b'x', key]));
         assert_eq!(interrupts(), [Some(1), Some(1), Some(1), None, None]);
         let mut modes = tcgetattr(&pty.own).unwrap();
         modes.local_modes |= LocalModes::NOFLSH;

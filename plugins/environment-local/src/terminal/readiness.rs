@@ -55,7 +55,7 @@ type WatchedTerminal = (Arc<PseudoTerminal>, TerminalOperation);
 impl TerminalReadiness {
     /// Wakes `waker` when the terminal is ready or the time `until` has come. A terminal has one
     /// wait per operation, so another wait replaces it.
-    pub(super) fn wake(
+    pub(super) fn wake_when_ready(
         &self,
         pty: &Arc<PseudoTerminal>,
         wanted: TerminalOperation,
@@ -65,7 +65,7 @@ impl TerminalReadiness {
         let shared = self.shared_state()?;
         let wait = PendingWait { pty: Arc::clone(pty), wanted, until, waker: waker.clone() };
         {
-            let mut waits = shared.lock();
+            let mut waits = shared.lock_waits();
             waits.waits.retain(|other| !(other.wanted == wanted && Arc::ptr_eq(&other.pty, pty)));
             waits.waits.push(wait);
         }
@@ -76,7 +76,7 @@ impl TerminalReadiness {
     /// Removes the waits of a terminal.
     pub(super) fn remove_terminal(&self, pty: &Arc<PseudoTerminal>) {
         let Some(shared) = self.thread.get() else { return };
-        shared.lock().waits.retain(|wait| !Arc::ptr_eq(&wait.pty, pty));
+        shared.lock_waits().waits.retain(|wait| !Arc::ptr_eq(&wait.pty, pty));
         shared.wake_thread();
     }
 
@@ -93,7 +93,9 @@ impl TerminalReadiness {
         ioctl_fionbio(&bell, true)?;
         let shared = Arc::new(ReadinessState { waits: Mutex::default(), bell });
         let own = Arc::clone(&shared);
-        std::thread::Builder::new().name("terminals".to_owned()).spawn(move || own.run(heard))?;
+        std::thread::Builder::new()
+            .name("terminals".to_owned())
+            .spawn(move || own.watch_terminals(heard))?;
         Ok(self.thread.get_or_init(|| shared))
     }
 }
@@ -101,14 +103,14 @@ impl TerminalReadiness {
 impl Drop for TerminalReadiness {
     fn drop(&mut self) {
         if let Some(shared) = self.thread.get() {
-            shared.lock().is_over = true;
+            shared.lock_waits().is_over = true;
             shared.wake_thread();
         }
     }
 }
 
 impl ReadinessState {
-    fn run(&self, mut heard: PipeReader) {
+    fn watch_terminals(&self, mut heard: PipeReader) {
         let mut rung = [0; 64];
         loop {
             let Some((watched, until)) = self.terminals_to_watch() else { return };
@@ -123,7 +125,7 @@ impl ReadinessState {
 
     /// Returns the terminals to watch and the next deadline, or `None` if the thread must end.
     fn terminals_to_watch(&self) -> Option<(Vec<WatchedTerminal>, Option<Instant>)> {
-        let waits = self.lock();
+        let waits = self.lock_waits();
         if waits.is_over {
             return None;
         }
@@ -140,7 +142,7 @@ impl ReadinessState {
                     *ready && *wanted == wait.wanted && Arc::ptr_eq(pty, &wait.pty)
                 })
         };
-        let mut waits = self.lock();
+        let mut waits = self.lock_waits();
         let over = waits.waits.extract_if(.., |wait| is_ready(wait));
         over.map(|wait| wait.waker).collect()
     }
@@ -150,7 +152,7 @@ impl ReadinessState {
         let _ = (&self.bell).write(&[0]);
     }
 
-    fn lock(&self) -> MutexGuard<'_, PendingWaits> {
+    fn lock_waits(&self) -> MutexGuard<'_, PendingWaits> {
         self.waits.lock()
     }
 }

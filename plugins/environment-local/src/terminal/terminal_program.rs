@@ -148,7 +148,9 @@ impl TerminalEvents for LocalTerminalEvents {
                     // No process holds the terminal, so the exit comes next.
                     FirstTerminalEvent::Shown(PtyReadResult::Nothing | PtyReadResult::End) => {}
                     FirstTerminalEvent::Did(Some(ProcessUpdate::Output { .. })) => {}
-                    FirstTerminalEvent::Did(Some(ProcessUpdate::Exited(exit))) => self.drain(exit),
+                    FirstTerminalEvent::Did(Some(ProcessUpdate::Exited(exit))) => {
+                        self.drain_after_exit(exit)
+                    }
                     FirstTerminalEvent::Did(None) => {
                         self.phase = TerminalPhase::Over;
                         return Err(Error::new(ErrorKind::HostBug, "the program has no exit"));
@@ -203,7 +205,7 @@ impl LocalTerminalEvents {
             .await?
         };
         if let Some(ProcessUpdate::Exited(exit)) = did {
-            self.drain(exit);
+            self.drain_after_exit(exit);
         }
         Ok(())
     }
@@ -217,7 +219,7 @@ impl LocalTerminalEvents {
         let mut has_ended = false;
         poll_fn(|cx| {
             if !has_ended {
-                match shared.read(buffer, None, cx.waker()) {
+                match shared.read_or_wait(buffer, None, cx.waker()) {
                     Ok(PtyReadResult::Nothing) => {}
                     Ok(PtyReadResult::End) => has_ended = true,
                     got => return Poll::Ready(got.map(FirstTerminalEvent::Shown)),
@@ -228,7 +230,7 @@ impl LocalTerminalEvents {
         .await
     }
 
-    fn drain(&mut self, exit: ProcessExit) {
+    fn drain_after_exit(&mut self, exit: ProcessExit) {
         self.shared.pty.close_program_side();
         self.phase =
             TerminalPhase::Draining { exit, until: Instant::now() + DRAIN_GRACE, bytes: 0 };
@@ -243,7 +245,7 @@ impl LocalTerminalEvents {
         let Self { shared, buffer, .. } = self;
         buffer.resize(PIECE_BYTES, 0);
         poll_fn(|cx| {
-            let got = shared.read(buffer, Some(until), cx.waker());
+            let got = shared.read_or_wait(buffer, Some(until), cx.waker());
             Poll::Ready(match got {
                 Ok(PtyReadResult::Bytes(bytes)) => Ok(Some(bytes)),
                 Ok(PtyReadResult::Nothing) if Instant::now() < until => return Poll::Pending,
@@ -280,9 +282,9 @@ impl LocalTerminalEvents {
 
 impl LocalTerminalState {
     /// Reads output and counts its bytes.
-    fn read_now(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
+    fn try_read_output(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
         let mut shown_bytes = self.shown_bytes.lock();
-        let got = self.pty.read(buffer).map_err(|error| write_error(&error))?;
+        let got = self.pty.read_output(buffer).map_err(|error| write_error(&error))?;
         if let PtyReadResult::Bytes(bytes) = got {
             *shown_bytes += bytes as u64;
         }
@@ -290,10 +292,10 @@ impl LocalTerminalState {
     }
 
     /// Reads until the buffer is full or no output is left.
-    fn read_all(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
+    fn read_available(&self, buffer: &mut [u8]) -> Result<PtyReadResult> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match self.read_now(&mut buffer[filled..])? {
+            match self.try_read_output(&mut buffer[filled..])? {
                 PtyReadResult::Bytes(bytes) => filled += bytes,
                 got if filled == 0 => return Ok(got),
                 // The next read finds it again.
@@ -313,7 +315,7 @@ impl LocalTerminalState {
             if last.elapsed() > LOOK_FOR && !self.pty.has_more_output_within(GATHER_PAUSE) {
                 break;
             }
-            match self.read_now(&mut bytes[filled..]) {
+            match self.try_read_output(&mut bytes[filled..]) {
                 Ok(PtyReadResult::Bytes(more)) => {
                     filled += more;
                     last = Instant::now();
@@ -327,18 +329,18 @@ impl LocalTerminalState {
     }
 
     /// Reads output. If there is none, wakes the caller when there may be some.
-    fn read(
+    fn read_or_wait(
         &self,
         buffer: &mut [u8],
         until: Option<Instant>,
         waker: &std::task::Waker,
     ) -> Result<PtyReadResult> {
-        let got = self.read_all(buffer)?;
+        let got = self.read_available(buffer)?;
         if got != PtyReadResult::Nothing {
             return Ok(got);
         }
         self.readiness
-            .wake(&self.pty, TerminalOperation::ToRead, until, waker)
+            .wake_when_ready(&self.pty, TerminalOperation::ToRead, until, waker)
             .map_err(|error| write_error(&error))?;
         Ok(PtyReadResult::Nothing)
     }
@@ -369,19 +371,27 @@ impl Terminal for LocalTerminal {
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {
-        self.shared.open()?.resize(size.rows, size.columns).map_err(|error| write_error(&error))
+        self.shared
+            .open_terminal()?
+            .resize(size.rows, size.columns)
+            .map_err(|error| write_error(&error))
     }
 
     async fn signal(&self, signal: Signal) -> Result<()> {
-        let sent = self.shared.open()?.signal(system_signal(signal)).map_err(|error| {
-            Error::new(ErrorKind::Failed, format!("cannot signal the foreground program: {error}"))
-        })?;
+        let sent = self.shared.open_terminal()?.signal_foreground(system_signal(signal)).map_err(
+            |error| {
+                Error::new(
+                    ErrorKind::Failed,
+                    format!("cannot signal the foreground program: {error}"),
+                )
+            },
+        )?;
         // Until it leads a session, the program is the only process on the terminal.
         if sent { Ok(()) } else { self.program.signal(signal).await }
     }
 
     async fn state(&self) -> Result<TerminalState> {
-        self.shared.state(self.program.pid())
+        self.shared.terminal_state(self.program.pid())
     }
 
     async fn end(&self) -> Result<()> {
@@ -391,20 +401,20 @@ impl Terminal for LocalTerminal {
 
 impl LocalTerminalState {
     /// Returns the terminal if its program still runs.
-    fn open(&self) -> Result<&Arc<PseudoTerminal>> {
+    fn open_terminal(&self) -> Result<&Arc<PseudoTerminal>> {
         if self.pty.is_closed() { Err(closed_terminal_error()) } else { Ok(&self.pty) }
     }
 
     /// Returns true if output followed the last input, or if that input was long ago.
-    fn is_answered(&self, shown_bytes: u64) -> bool {
+    fn is_input_answered(&self, shown_bytes: u64) -> bool {
         let typed = *self.typed.lock();
         typed.is_none_or(|(at, before)| shown_bytes != before || at.elapsed() > UNANSWERED_MAX)
     }
 
-    fn state(&self, program: u32) -> Result<TerminalState> {
-        let pty = self.open()?;
-        let modes = pty.modes().map_err(|error| write_error(&error))?;
-        let foreground = pty.foreground();
+    fn terminal_state(&self, program: u32) -> Result<TerminalState> {
+        let pty = self.open_terminal()?;
+        let modes = pty.input_modes().map_err(|error| write_error(&error))?;
+        let foreground = pty.foreground_pid();
         let has_input = pty.has_input().ok();
         let (has_output, shown_bytes) = {
             let shown_bytes = self.shown_bytes.lock();
@@ -430,11 +440,11 @@ impl LocalTerminalState {
             foreground,
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
-            is_answered: self.is_answered(shown_bytes),
+            is_answered: self.is_input_answered(shown_bytes),
         };
         let mut seen = self.seen.lock();
         let (seen, memory) = &mut *seen;
-        seen.add(find_waiting_process(&terminal, memory), &mut state);
+        seen.add_observation(find_waiting_process(&terminal, memory), &mut state);
         Ok(state)
     }
 }

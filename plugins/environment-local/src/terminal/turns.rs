@@ -24,15 +24,15 @@ pub(super) struct WriterQueuePosition<'a> {
 
 impl WriterQueue {
     /// Joins the end of the queue.
-    pub(super) fn join(&self) -> WriterQueuePosition<'_> {
-        let mut queue = self.lock();
+    pub(super) fn join_queue(&self) -> WriterQueuePosition<'_> {
+        let mut queue = self.lock_queue();
         queue.last += 1;
         let number = queue.last;
         queue.waiting.push_back((number, None));
         WriterQueuePosition { turns: self, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, WriterQueueState> {
+    fn lock_queue(&self) -> MutexGuard<'_, WriterQueueState> {
         self.0.lock()
     }
 }
@@ -41,7 +41,7 @@ impl WriterQueuePosition<'_> {
     /// Waits for this turn.
     pub(super) async fn wait_for_turn(&self) {
         poll_fn(|cx| {
-            let mut queue = self.turns.lock();
+            let mut queue = self.turns.lock_queue();
             match queue.waiting.iter_mut().position(|place| place.0 == self.number) {
                 Some(0) | None => Poll::Ready(()),
                 Some(at) => {
@@ -57,7 +57,7 @@ impl WriterQueuePosition<'_> {
 impl Drop for WriterQueuePosition<'_> {
     fn drop(&mut self) {
         let next = {
-            let mut queue = self.turns.lock();
+            let mut queue = self.turns.lock_queue();
             queue.waiting.retain(|place| place.0 != self.number);
             queue.waiting.front_mut().and_then(|next| next.1.take())
         };
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn writers_take_turns_in_order_and_dropped_writers_are_skipped() {
         let turns = WriterQueue::default();
-        let (first, second, third) = (turns.join(), turns.join(), turns.join());
+        let (first, second, third) = (turns.join_queue(), turns.join_queue(), turns.join_queue());
         let comes = |turn: &WriterQueuePosition<'_>| {
             pin!(turn.wait_for_turn()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
         };

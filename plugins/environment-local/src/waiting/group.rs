@@ -61,23 +61,24 @@ impl<'a> ForegroundGroup<'a> {
     }
 
     /// Adds the evidence that a process gives for a terminal.
-    pub(super) fn add(&mut self, process: &ProcessStat, terminal: TerminalDevice) {
+    pub(super) fn add_process(&mut self, process: &ProcessStat, terminal: TerminalDevice) {
         if process.has_ended() || self.seen.contains(&process.pid) {
             return;
         }
         self.seen.push(process.pid);
-        for thread in process.threads() {
+        for thread in process.list_threads() {
             let text = match process.system_call(thread) {
                 Ok(text) => text,
                 Err(error) => {
                     let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
                     return if is_refused {
-                        self.add_hidden(process)
+                        self.add_hidden_process(process)
                     };
                 }
             };
-            let Some(doing) = self.numbers.read(&text) else { continue };
-            let Some((mut found, mut takes_ms)) = self.evidence(process, thread, terminal, doing)
+            let Some(doing) = self.numbers.parse_activity(&text) else { continue };
+            let Some((mut found, mut takes_ms)) =
+                self.thread_evidence(process, thread, terminal, doing)
             else {
                 continue;
             };
@@ -85,7 +86,8 @@ impl<'a> ForegroundGroup<'a> {
             if found != WaitEvidence::Relaying && !is_waiting_only_for_terminal(doing) {
                 let works = process.has_other_working_thread(thread);
                 // A thread that has just finished has woken this one, which may not run yet.
-                let is_woken = self.is_woken(process, thread) || process.run_time(thread) != run;
+                let is_woken =
+                    self.is_thread_running(process, thread) || process.run_time(thread) != run;
                 if (works || is_woken) && !self.terminal.is_answered {
                     // The prompt at the cursor is the previous one.
                     self.is_running = true;
@@ -108,7 +110,7 @@ impl<'a> ForegroundGroup<'a> {
     }
 
     /// Returns the evidence that a thread waits for a terminal, and the length of its wait.
-    fn evidence(
+    fn thread_evidence(
         &mut self,
         process: &ProcessStat,
         thread: u32,
@@ -135,7 +137,7 @@ impl<'a> ForegroundGroup<'a> {
             SystemCallTimeout::Endless => (WaitEvidence::Reading, None),
             SystemCallTimeout::Milliseconds(time) => (WaitEvidence::ForAWhile, Some(time)),
             SystemCallTimeout::Stands { at, parts } => {
-                let time = process.memory(at, sets::TIME_BYTES);
+                let time = process.read_memory(at, sets::TIME_BYTES);
                 (WaitEvidence::ForAWhile, time.and_then(|time| sets::to_milliseconds(&time, parts)))
             }
             SystemCallTimeout::Unknown => (WaitEvidence::ForAWhile, None),
@@ -143,20 +145,20 @@ impl<'a> ForegroundGroup<'a> {
     }
 
     /// Returns true if a process runs or is about to run.
-    pub(super) fn is_at_work(&self, process: &ProcessStat) -> bool {
-        self.is_woken(process, process.pid)
+    pub(super) fn is_process_running(&self, process: &ProcessStat) -> bool {
+        self.is_thread_running(process, process.pid)
     }
 
     /// Returns true if a thread runs or is about to run.
-    fn is_woken(&self, process: &ProcessStat, thread: u32) -> bool {
+    fn is_thread_running(&self, process: &ProcessStat, thread: u32) -> bool {
         let call = process.system_call(thread).ok();
-        call.is_some_and(|text| self.numbers.read(&text) == Some(ThreadActivity::Running))
+        call.is_some_and(|text| self.numbers.parse_activity(&text) == Some(ThreadActivity::Running))
     }
 
     /// Records a process that cannot be inspected.
-    fn add_hidden(&mut self, process: &ProcessStat) {
+    fn add_hidden_process(&mut self, process: &ProcessStat) {
         self.is_running |= process.state == 'R';
-        if process.is_foreign() {
+        if process.is_owned_by_other_user() {
             let (pid, run) = (process.pid, process.run_time(process.pid));
             self.hidden = Some(WaitingProcess { pid, thread: pid, run, takes_ms: None });
         } else {
@@ -166,13 +168,17 @@ impl<'a> ForegroundGroup<'a> {
 
     /// Adds the evidence of the program and its descendants. `leader` leads the foreground, has
     /// already been read, and may be the program itself.
-    pub(super) fn add_tree(&mut self, leader: Option<ProcessStat>, memory: &mut RelayCache) {
+    pub(super) fn add_process_tree(
+        &mut self,
+        leader: Option<ProcessStat>,
+        memory: &mut RelayCache,
+    ) {
         let leader = leader.filter(|leader| leader.pid == self.terminal.program);
-        let program = leader.or_else(|| ProcessStat::read(self.terminal.program));
+        let program = leader.or_else(|| ProcessStat::read_stat(self.terminal.program));
         let tree = program.map_or_else(Vec::new, |program| self.process_tree(program));
         let InspectedTerminal { device, foreground, .. } = *self.terminal;
         for process in foreground_members(&tree, device, foreground) {
-            self.add(process, device);
+            self.add_process(process, device);
             if self.is_certain() {
                 return;
             }
@@ -184,8 +190,8 @@ impl<'a> ForegroundGroup<'a> {
     pub(super) fn process_tree(&mut self, program: ProcessStat) -> Vec<ProcessStat> {
         let (mut tree, mut at) = (vec![program], 0);
         while let Some(parent) = tree.get(at) {
-            let children = parent.children();
-            tree.extend(children.into_iter().filter_map(ProcessStat::read));
+            let children = parent.list_children();
+            tree.extend(children.into_iter().filter_map(ProcessStat::read_stat));
             at += 1;
             if tree.len() > PROCESSES_MAX {
                 self.is_incomplete = true;
@@ -248,16 +254,16 @@ fn parse_wait_call(
         }
         WaitingSystemCall::Poll { list, length, timeout } => {
             let entries = usize::try_from(length).ok()?.min(sets::DESCRIPTORS_MAX);
-            let list = process.memory(list, entries * sets::POLL_ENTRY_BYTES)?;
+            let list = process.read_memory(list, entries * sets::POLL_ENTRY_BYTES)?;
             Some((sets::poll_descriptors(&list), timeout))
         }
         WaitingSystemCall::Select { set: 0, .. } => None,
         WaitingSystemCall::Select { set, descriptors, timeout } => {
-            let set = process.memory(set, sets::select_bytes(descriptors))?;
+            let set = process.read_memory(set, sets::select_bytes(descriptors))?;
             Some((sets::select_descriptors(&set, descriptors), timeout))
         }
         WaitingSystemCall::Epoll { descriptor, timeout } => {
-            Some((sets::epoll_descriptors(&process.descriptor(descriptor)?), timeout))
+            Some((sets::epoll_descriptors(&process.descriptor_info(descriptor)?), timeout))
         }
         // After a stop, only the kernel knows the list. It is likely to contain a terminal that is
         // the standard input.

@@ -50,7 +50,7 @@ pub fn find_waiting_process(
     if !cfg!(target_os = "linux") {
         return InputWaitState::default();
     }
-    let leader = ProcessStat::read(terminal.foreground);
+    let leader = ProcessStat::read_stat(terminal.foreground);
     let name = leader.as_ref().map(|leader| leader.name.clone());
     let Some(numbers) = SystemCallNumbers::for_this_architecture() else {
         return InputWaitState { name, ..InputWaitState::default() };
@@ -58,10 +58,10 @@ pub fn find_waiting_process(
     let mut group = ForegroundGroup::new(terminal, numbers);
     let leader = leader.filter(|leader| leader.group == terminal.foreground);
     if let Some(leader) = &leader {
-        group.add(leader, terminal.device);
+        group.add_process(leader, terminal.device);
     }
     if !group.is_certain() {
-        group.add_tree(leader, memory);
+        group.add_process_tree(leader, memory);
     }
     let (waits, waiter) = group.into_result();
     InputWaitState { waits, waiter, name }

@@ -85,7 +85,7 @@ pub(super) struct ProcessStat {
 
 impl ProcessStat {
     /// Reads the state of a process.
-    pub(super) fn read(pid: u32) -> Option<Self> {
+    pub(super) fn read_stat(pid: u32) -> Option<Self> {
         Self::parse(&read_proc_file(&format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -111,7 +111,7 @@ impl ProcessStat {
     }
 
     /// Lists the threads, main thread first.
-    pub(super) fn threads(&self) -> Vec<u32> {
+    pub(super) fn list_threads(&self) -> Vec<u32> {
         if self.threads <= 1 {
             return vec![self.pid];
         }
@@ -125,9 +125,9 @@ impl ProcessStat {
     }
 
     /// Lists the children.
-    pub(super) fn children(&self) -> Vec<u32> {
+    pub(super) fn list_children(&self) -> Vec<u32> {
         let mut children = Vec::new();
-        for thread in self.threads() {
+        for thread in self.list_threads() {
             let path = format!("/proc/{}/task/{thread}/children", self.pid);
             let listed = read_proc_file(&path).unwrap_or_default();
             children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
@@ -138,7 +138,7 @@ impl ProcessStat {
     /// Returns true if another thread runs or waits for a disk, for example a worker of an event
     /// loop.
     pub(super) fn has_other_working_thread(&self, thread: u32) -> bool {
-        let mut others = self.threads().into_iter().filter(|other| *other != thread);
+        let mut others = self.list_threads().into_iter().filter(|other| *other != thread);
         others.any(|other| {
             let read = read_proc_file(&format!("/proc/{}/task/{other}/stat", self.pid)).ok();
             let read = read.and_then(|text| Self::parse(&text));
@@ -162,7 +162,7 @@ impl ProcessStat {
     }
 
     /// Reads memory of the process. Returns `None` if it cannot be read completely.
-    pub(super) fn memory(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
+    pub(super) fn read_memory(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
         let memory = fs::File::open(format!("/proc/{}/mem", self.pid)).ok()?;
         let mut read = vec![0; bytes];
         memory.read_exact_at(&mut read, from).ok()?;
@@ -170,13 +170,13 @@ impl ProcessStat {
     }
 
     /// Returns the `/proc` details of a descriptor.
-    pub(super) fn descriptor(&self, number: u32) -> Option<String> {
+    pub(super) fn descriptor_info(&self, number: u32) -> Option<String> {
         read_proc_file(&format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
     }
 
     /// Returns true if a descriptor is the terminal.
     pub(super) fn is_terminal(&self, number: u32, terminal: TerminalDevice) -> bool {
-        match self.device(number) {
+        match self.descriptor_device(number) {
             Some(OWN_TERMINAL) => self.terminal == terminal,
             Some(device) => device == terminal.0,
             None => false,
@@ -188,22 +188,24 @@ impl ProcessStat {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
         let numbers =
             entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let other_sides =
-            numbers.take(DESCRIPTORS_MAX).filter(|number| self.device(*number) == Some(OTHER_SIDE));
-        let indexes = other_sides.filter_map(|number| terminal_index(&self.descriptor(number)?));
+        let other_sides = numbers
+            .take(DESCRIPTORS_MAX)
+            .filter(|number| self.descriptor_device(*number) == Some(OTHER_SIDE));
+        let indexes =
+            other_sides.filter_map(|number| terminal_index(&self.descriptor_info(number)?));
         indexes.map(TerminalDevice::from_pts_index).collect()
     }
 
     /// Returns true if another user owns the process, so that it cannot be inspected.
-    pub(super) fn is_foreign(&self) -> bool {
+    pub(super) fn is_owned_by_other_user(&self) -> bool {
         // The kernel gives the folder of a process that cannot be inspected to root. That may
         // include this process's own folder.
         let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|metadata| metadata.uid());
         owner.ok() != Some(rustix::process::geteuid().as_raw())
     }
 
-    fn device(&self, number: u32) -> Option<u64> {
-        device_of(self.pid, number)
+    fn descriptor_device(&self, number: u32) -> Option<u64> {
+        read_descriptor_device(self.pid, number)
     }
 }
 
@@ -236,11 +238,11 @@ pub(super) fn list_terminal_holders(name: &str, terminal: TerminalDevice) -> Vec
         let own = read_proc_file(&format!("/proc/{pid}/comm")).unwrap_or_default();
         own.trim_end() == name
     });
-    named.filter_map(|pid| Some((pid, descriptor_of(pid, terminal)?))).collect()
+    named.filter_map(|pid| Some((pid, find_terminal_descriptor(pid, terminal)?))).collect()
 }
 
 /// Finds the descriptor with which a process has a terminal open.
-fn descriptor_of(pid: u32, terminal: TerminalDevice) -> Option<u32> {
+fn find_terminal_descriptor(pid: u32, terminal: TerminalDevice) -> Option<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.take(DESCRIPTORS_MAX).find(|number| is_terminal_descriptor(pid, *number, terminal))
@@ -248,10 +250,10 @@ fn descriptor_of(pid: u32, terminal: TerminalDevice) -> Option<u32> {
 
 /// Returns true if this descriptor of a process is the terminal.
 pub(super) fn is_terminal_descriptor(pid: u32, number: u32, terminal: TerminalDevice) -> bool {
-    device_of(pid, number) == Some(terminal.0)
+    read_descriptor_device(pid, number) == Some(terminal.0)
 }
 
-fn device_of(pid: u32, number: u32) -> Option<u64> {
+fn read_descriptor_device(pid: u32, number: u32) -> Option<u64> {
     // The link leads to the file itself, regardless of the mounts that this process sees.
     let metadata = fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?;
     metadata.file_type().is_char_device().then(|| metadata.rdev())

@@ -64,24 +64,24 @@ impl ForegroundGroup<'_> {
             let relay =
                 foreground_members(&at.tree, at.device, at.foreground).find(is_relay).cloned();
             let Some(relay) = relay else { return };
-            let (passes_on, mut inners) = self.terminals_behind_relay(&relay, &at, memory);
+            let (passes_on, mut inners) = self.find_terminals_behind_relay(&relay, &at, memory);
             // A server has no controlling terminal, so it also appears in the terminals that it
             // created.
             passed.extend([relay.pid, passes_on.pid]);
             match inners.len() {
                 // The program behind the relay is unknown.
-                0 => return self.note_unknown_relay(&relay),
+                0 => return self.record_unknown_relay(&relay),
                 1 => at = inners.remove(0),
-                _ => return self.add_windows(&relay, &passes_on, &inners),
+                _ => return self.add_window_terminals(&relay, &passes_on, &inners),
             }
             // The relay's own wait does not count.
             self.best = None;
-            self.add_inner(&at, &passes_on);
+            self.add_inner_terminal(&at, &passes_on);
         }
     }
 
     /// Finds the terminals behind a relay, and the process that relays to them.
-    fn terminals_behind_relay(
+    fn find_terminals_behind_relay(
         &mut self,
         relay: &ProcessStat,
         at: &RelayedTerminal,
@@ -96,7 +96,8 @@ impl ForegroundGroup<'_> {
         let Some((_, server)) = served.filter(|_| own.is_empty()) else {
             return (relay.clone(), own);
         };
-        let server = memory.find_server(server, relay.pid, at.device).and_then(ProcessStat::read);
+        let server =
+            memory.find_server(server, relay.pid, at.device).and_then(ProcessStat::read_stat);
         let Some(server) = server else { return (relay.clone(), own) };
         let tree = self.process_tree(server.clone());
         let inners = relayed_terminals(&server, &tree);
@@ -104,7 +105,7 @@ impl ForegroundGroup<'_> {
     }
 
     /// Records a relay whose inner program is unknown.
-    fn note_unknown_relay(&mut self, relay: &ProcessStat) {
+    fn record_unknown_relay(&mut self, relay: &ProcessStat) {
         // Other relays wait on the terminal themselves, but a server does it for these clients.
         if self.best.is_none() && SERVED.iter().any(|(client, _)| *client == relay.name) {
             let run = relay.run_time(relay.pid);
@@ -113,13 +114,13 @@ impl ForegroundGroup<'_> {
         }
     }
 
-    fn add_inner(&mut self, inner: &RelayedTerminal, passes_on: &ProcessStat) {
+    fn add_inner_terminal(&mut self, inner: &RelayedTerminal, passes_on: &ProcessStat) {
         // The relay may have read input that it has not yet passed on.
-        if self.is_at_work(passes_on) || inner.device.has_input() == Some(true) {
+        if self.is_process_running(passes_on) || inner.device.has_input() == Some(true) {
             return;
         }
         for process in foreground_members(&inner.tree, inner.device, inner.foreground) {
-            self.add(process, inner.device);
+            self.add_process(process, inner.device);
         }
         if let Some((_, waiter)) = &mut self.best {
             // The program's last output may still be on its way through the relay.
@@ -130,7 +131,7 @@ impl ForegroundGroup<'_> {
 
     /// Adds the evidence of several windows. The visible one is unknown, so evidence must hold for
     /// all of them.
-    fn add_windows(
+    fn add_window_terminals(
         &mut self,
         relay: &ProcessStat,
         passes_on: &ProcessStat,
@@ -139,10 +140,10 @@ impl ForegroundGroup<'_> {
         let mut first = None;
         for window in windows {
             self.best = None;
-            self.add_inner(window, passes_on);
+            self.add_inner_terminal(window, passes_on);
             if !self.is_certain() {
                 self.best = None;
-                return self.note_unknown_relay(relay);
+                return self.record_unknown_relay(relay);
             }
             first = first.or_else(|| self.best.take());
         }
