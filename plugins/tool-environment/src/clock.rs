@@ -9,21 +9,21 @@ const PLAIN: &str = "%Y-%m-%d %H:%M:%S";
 
 /// Returns local time, UTC and the offset. `iso_local` contains no offset, because `utc_offset`
 /// does.
-pub(crate) fn datetime(moment: &LocalMoment) -> Map<String, Value> {
+pub(crate) fn datetime_fields(moment: &LocalMoment) -> Map<String, Value> {
     let utc = Offset::UTC.to_datetime(moment.timestamp);
     let local = moment.offset.to_datetime(moment.timestamp);
     Map::from_iter([
         ("local".to_owned(), json!(local.strftime(PLAIN).to_string())),
         ("utc".to_owned(), json!(utc.strftime(PLAIN).to_string())),
         ("timezone".to_owned(), json!(moment.zone)),
-        ("utc_offset".to_owned(), json!(hours_and_minutes(moment.offset))),
+        ("utc_offset".to_owned(), json!(format_offset(moment.offset))),
         ("iso_local".to_owned(), json!(local.strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string())),
         ("iso_utc".to_owned(), json!(utc.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
     ])
 }
 
 /// Formats an offset like `+05:30`. Drops seconds, which only time zones of a century ago have.
-fn hours_and_minutes(offset: Offset) -> String {
+fn format_offset(offset: Offset) -> String {
     let minutes = offset.seconds().unsigned_abs() / 60;
     let sign = if offset.is_negative() { '-' } else { '+' };
     format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
@@ -34,16 +34,16 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, moment};
+    use crate::testing::{local_moment, report_lines};
 
     #[track_caller]
-    fn check(offset_seconds: i32, zone: &str, expected: Expect) {
-        expected.assert_eq(&lines(&datetime(&moment(offset_seconds, zone))));
+    fn check_datetime(offset_seconds: i32, zone: &str, expected: Expect) {
+        expected.assert_eq(&report_lines(&datetime_fields(&local_moment(offset_seconds, zone))));
     }
 
     #[test]
     fn time_is_reported_in_local_time_and_utc() {
-        check(
+        check_datetime(
             3600,
             "Europe/Berlin",
             expect![[r#"
@@ -55,7 +55,7 @@ mod tests {
                 utc_offset = "+01:00"
             "#]],
         );
-        check(
+        check_datetime(
             0,
             "UTC",
             expect![[r#"
@@ -75,7 +75,7 @@ mod tests {
             [(19_800, "+05:30"), (-34_200, "-09:30"), (-1_800, "-00:30"), (50_400, "+14:00")]
         {
             let offset = Offset::from_seconds(seconds).unwrap();
-            assert_eq!(hours_and_minutes(offset), text);
+            assert_eq!(format_offset(offset), text);
         }
     }
 }

@@ -91,7 +91,7 @@ impl ReadableVariables {
     ];
 
     /// Calls `read` for each name that may be read. An empty value counts as unset.
-    pub(crate) fn read(read: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn read_allowed(read: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name| Some((name, read(name).filter(|value| !value.trim().is_empty())?));
         Self(Self::NAMES.into_iter().filter_map(value).collect())
     }

@@ -18,17 +18,17 @@ pub(crate) fn gather_facts(session: SessionFacts, place: CommandLocation) -> Mac
         kernel_version: System::kernel_version().ok(),
         os_version: System::os_version().ok(),
         machine: System::cpu_arch(),
-        variables: ReadableVariables::read(|name| {
+        variables: ReadableVariables::read_allowed(|name| {
             Some(env::var_os(name)?.to_string_lossy().into_owned())
         }),
-        programs: programs(),
-        moment: moment(&Zoned::now()),
+        programs: find_programs(),
+        moment: to_local_moment(&Zoned::now()),
         session,
         place,
     }
 }
 
-fn moment(now: &Zoned) -> LocalMoment {
+fn to_local_moment(now: &Zoned) -> LocalMoment {
     let zone =
         now.time_zone().iana_name().map_or_else(|| now.strftime("%Z").to_string(), str::to_owned);
     LocalMoment { timestamp: now.timestamp(), offset: now.offset(), zone }
@@ -36,7 +36,7 @@ fn moment(now: &Zoned) -> LocalMoment {
 
 /// Searches `PATH` for programs. This happens only if the report uses the result: on Windows, and
 /// without `SHELL`.
-fn programs() -> ProgramPresence {
+fn find_programs() -> ProgramPresence {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = |file| is_on_path(&path, file);
     if cfg!(windows) {
@@ -70,9 +70,9 @@ mod tests {
     fn unnamed_time_zone_is_shown_by_its_abbreviation() {
         let now = |zone| Zoned::new(jiff::Timestamp::UNIX_EPOCH, zone);
         let posix = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        assert_eq!(moment(&now(posix)).zone, "CET");
-        assert_eq!(moment(&now(TimeZone::UTC)).zone, "UTC");
-        let fixed = moment(&now(Offset::from_hours(-3).unwrap().to_time_zone()));
+        assert_eq!(to_local_moment(&now(posix)).zone, "CET");
+        assert_eq!(to_local_moment(&now(TimeZone::UTC)).zone, "UTC");
+        let fixed = to_local_moment(&now(Offset::from_hours(-3).unwrap().to_time_zone()));
         assert_eq!((fixed.zone.as_str(), fixed.offset.seconds()), ("-03", -10_800));
     }
 

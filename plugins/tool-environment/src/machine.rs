@@ -6,8 +6,8 @@ use crate::facts::MachineFacts;
 
 /// Returns type, name, release and friendly name of the operating system. Under MSYS2, also its
 /// variant.
-pub(crate) fn os(facts: &MachineFacts) -> Map<String, Value> {
-    let (kind, name, friendly) = names(&facts.os);
+pub(crate) fn os_fields(facts: &MachineFacts) -> Map<String, Value> {
+    let (kind, name, friendly) = os_names(&facts.os);
     let mut report = Map::from_iter([
         ("type".to_owned(), json!(kind)),
         ("name".to_owned(), json!(name)),
@@ -22,18 +22,18 @@ pub(crate) fn os(facts: &MachineFacts) -> Map<String, Value> {
 }
 
 /// Returns the machine, the processor, and the architecture's normalized name.
-pub(crate) fn arch(facts: &MachineFacts) -> Map<String, Value> {
-    let machine = machine(facts);
+pub(crate) fn arch_fields(facts: &MachineFacts) -> Map<String, Value> {
+    let machine = machine_name(facts);
     Map::from_iter([
         ("machine".to_owned(), json!(machine)),
-        ("processor".to_owned(), json!(processor(facts, machine))),
-        ("normalized".to_owned(), json!(normalized(machine))),
+        ("processor".to_owned(), json!(processor_name(facts, machine))),
+        ("normalized".to_owned(), json!(normalize_architecture(machine))),
     ])
 }
 
 /// Returns the type as `uname` gives it in lower case, the system's own spelling, and the common
 /// name.
-fn names(os: &str) -> (&str, &str, &str) {
+fn os_names(os: &str) -> (&str, &str, &str) {
     match os {
         "linux" | "android" => ("linux", "Linux", "Linux"),
         "macos" => ("darwin", "Darwin", "macOS"),
@@ -56,12 +56,12 @@ fn kernel_release(facts: &MachineFacts) -> Option<&str> {
 
 /// Returns Windows' own spelling (`AMD64`) if there is one. The first variable is set for a 32-bit
 /// process on a 64-bit system.
-fn machine(facts: &MachineFacts) -> &str {
+fn machine_name(facts: &MachineFacts) -> &str {
     let own = facts.variables.first_set(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
     own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)
 }
 
-fn processor<'a>(facts: &'a MachineFacts, machine: &'a str) -> &'a str {
+fn processor_name<'a>(facts: &'a MachineFacts, machine: &'a str) -> &'a str {
     match facts.os.as_str() {
         "windows" => facts.variables.get("PROCESSOR_IDENTIFIER").unwrap_or(machine),
         "macos" if machine == "arm64" => "arm",
@@ -69,7 +69,7 @@ fn processor<'a>(facts: &'a MachineFacts, machine: &'a str) -> &'a str {
     }
 }
 
-pub(crate) fn normalized(machine: &str) -> String {
+pub(crate) fn normalize_architecture(machine: &str) -> String {
     let lower = machine.to_ascii_lowercase();
     match lower.as_str() {
         "x86_64" | "amd64" => "x86_64".to_owned(),
@@ -84,22 +84,24 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, linux, macos, msys2, windows};
+    use crate::testing::{
+        linux_machine, macos_machine, msys2_machine, report_lines, windows_machine,
+    };
 
     #[track_caller]
-    fn check(
+    fn check_fields(
         aspect: fn(&MachineFacts) -> Map<String, Value>,
         facts: MachineFacts,
         expected: Expect,
     ) {
-        expected.assert_eq(&lines(&aspect(&facts)));
+        expected.assert_eq(&report_lines(&aspect(&facts)));
     }
 
     #[test]
     fn each_os_has_a_friendly_and_a_technical_name() {
-        check(
-            os,
-            linux(),
+        check_fields(
+            os_fields,
+            linux_machine(),
             expect![[r#"
                 friendly_name = "Linux"
                 name = "Linux"
@@ -107,9 +109,9 @@ mod tests {
                 type = "linux"
             "#]],
         );
-        check(
-            os,
-            macos(),
+        check_fields(
+            os_fields,
+            macos_machine(),
             expect![[r#"
                 friendly_name = "macOS"
                 name = "Darwin"
@@ -117,9 +119,9 @@ mod tests {
                 type = "darwin"
             "#]],
         );
-        check(
-            os,
-            windows(),
+        check_fields(
+            os_fields,
+            windows_machine(),
             expect![[r#"
                 friendly_name = "Windows"
                 name = "Windows"
@@ -127,9 +129,9 @@ mod tests {
                 type = "windows"
             "#]],
         );
-        check(
-            os,
-            msys2(),
+        check_fields(
+            os_fields,
+            msys2_machine(),
             expect![[r#"
                 friendly_name = "Windows"
                 msys2 = true
@@ -143,8 +145,8 @@ mod tests {
 
     #[test]
     fn msys2_is_reported_only_on_windows() {
-        let facts = MachineFacts { variables: msys2().variables, ..linux() };
-        assert!(!os(&facts).contains_key("msys2"));
+        let facts = MachineFacts { variables: msys2_machine().variables, ..linux_machine() };
+        assert!(!os_fields(&facts).contains_key("msys2"));
     }
 
     #[test]
@@ -153,10 +155,10 @@ mod tests {
             os: "haiku".to_owned(),
             kernel_version: None,
             os_version: None,
-            ..linux()
+            ..linux_machine()
         };
-        check(
-            os,
+        check_fields(
+            os_fields,
             facts,
             expect![[r#"
                 friendly_name = "haiku"
@@ -169,27 +171,27 @@ mod tests {
 
     #[test]
     fn architecture_is_reported_raw_and_normalized() {
-        check(
-            arch,
-            linux(),
+        check_fields(
+            arch_fields,
+            linux_machine(),
             expect![[r#"
                 machine = "x86_64"
                 normalized = "x86_64"
                 processor = "x86_64"
             "#]],
         );
-        check(
-            arch,
-            macos(),
+        check_fields(
+            arch_fields,
+            macos_machine(),
             expect![[r#"
                 machine = "arm64"
                 normalized = "arm64"
                 processor = "arm"
             "#]],
         );
-        check(
-            arch,
-            windows(),
+        check_fields(
+            arch_fields,
+            windows_machine(),
             expect![[r#"
                 machine = "AMD64"
                 normalized = "x86_64"
@@ -209,7 +211,7 @@ mod tests {
             ("riscv64", "riscv64"),
             ("PPC64LE", "ppc64le"),
         ] {
-            assert_eq!(normalized(machine), name, "{machine}");
+            assert_eq!(normalize_architecture(machine), name, "{machine}");
         }
     }
 }

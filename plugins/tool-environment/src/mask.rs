@@ -24,7 +24,7 @@ pub(crate) struct MaskedProxy {
 }
 
 /// Masks user and password, and drops path, query and fragment.
-pub(crate) fn proxy(raw: &str) -> MaskedProxy {
+pub(crate) fn mask_proxy(raw: &str) -> MaskedProxy {
     let (scheme, rest) = split_scheme(raw.trim());
     // Use the last `@`, because an unencoded password may contain one too.
     let (user, after) =
@@ -41,17 +41,18 @@ pub(crate) fn proxy(raw: &str) -> MaskedProxy {
 /// Shows a list of hosts that is separated by commas or spaces. Masks the whole text if any entry
 /// is not a host: a misplaced password may contain a comma, so that the rest of it would look like
 /// a host.
-pub(crate) fn host_list(raw: &str) -> String {
+pub(crate) fn mask_host_list(raw: &str) -> String {
     let entries = raw.split(|char: char| char == ',' || char.is_whitespace());
-    let shown: Option<Vec<_>> = entries.filter(|entry| !entry.is_empty()).map(host_entry).collect();
+    let shown: Option<Vec<_>> =
+        entries.filter(|entry| !entry.is_empty()).map(parse_host_entry).collect();
     shown.map_or_else(|| MASKED.to_owned(), |entries| entries.join(","))
 }
 
 /// Returns the entry if it is a host, network or pattern. It may have a scheme, which users write
 /// although it has no meaning here.
-fn host_entry(entry: &str) -> Option<&str> {
+fn parse_host_entry(entry: &str) -> Option<&str> {
     let (_, host) = split_scheme(entry);
-    let host = network_of(host.strip_suffix('/').unwrap_or(host));
+    let host = strip_prefix_length(host.strip_suffix('/').unwrap_or(host));
     (entry == "<local>" || is_host(host, HostWildcard::Allowed)).then_some(entry)
 }
 
@@ -70,7 +71,7 @@ fn split_scheme(raw: &str) -> (&str, &str) {
 }
 
 /// Returns `10.0.0.0` for `10.0.0.0/8`.
-fn network_of(entry: &str) -> &str {
+fn strip_prefix_length(entry: &str) -> &str {
     match entry.split_once('/') {
         Some((network, bits)) if is_number(bits) => network,
         _ => entry,
@@ -115,8 +116,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn shows(raw: &str, expected: &str) {
-        assert_eq!(proxy(raw).shown, expected, "{raw}");
+    fn check_shown_proxy(raw: &str, expected: &str) {
+        assert_eq!(mask_proxy(raw).shown, expected, "{raw}");
     }
 
     #[test]
@@ -131,10 +132,10 @@ mod tests {
             "proxy.corp.com:8080",
             "proxy",
         ] {
-            assert_eq!(proxy(raw), MaskedProxy { shown: raw.to_owned(), has_user: false });
+            assert_eq!(mask_proxy(raw), MaskedProxy { shown: raw.to_owned(), has_user: false });
         }
-        shows(" http://proxy:8080/ ", "http://proxy:8080");
-        shows("http://proxy:8080/path?key=secret#part", "http://proxy:8080");
+        check_shown_proxy(" http://proxy:8080/ ", "http://proxy:8080");
+        check_shown_proxy("http://proxy:8080/path?key=secret#part", "http://proxy:8080");
     }
 
     #[test]
@@ -147,24 +148,24 @@ mod tests {
             "http://:s3cret@proxy.corp.com:8080",
             "http://user:a b,c;d=e@proxy.corp.com:8080?x=y",
         ] {
-            shows(raw, "http://***:***@proxy.corp.com:8080");
-            assert!(proxy(raw).has_user);
+            check_shown_proxy(raw, "http://***:***@proxy.corp.com:8080");
+            assert!(mask_proxy(raw).has_user);
         }
-        shows("user:s3cret@proxy:8080", "***:***@proxy:8080");
-        shows("http:user:s3cret@proxy:8080", "***:***@proxy:8080");
-        shows("http=u:s3cret@a:80;https=u:s3cret@b:80", "***:***@b:80");
-        shows("http://user:s3cret@[::1]:8080", "http://***:***@[::1]:8080");
+        check_shown_proxy("user:s3cret@proxy:8080", "***:***@proxy:8080");
+        check_shown_proxy("http:user:s3cret@proxy:8080", "***:***@proxy:8080");
+        check_shown_proxy("http=u:s3cret@a:80;https=u:s3cret@b:80", "***:***@b:80");
+        check_shown_proxy("http://user:s3cret@[::1]:8080", "http://***:***@[::1]:8080");
     }
 
     #[test]
     fn ambiguous_proxy_is_masked_completely() {
-        shows("http://user:s3/cret@proxy:8080", "http://***:***@***");
-        shows("http://user:s3?cret@proxy:8080", "http://***:***@***");
-        shows("http://user:s3#cret@proxy:8080", "http://***:***@***");
-        shows("http://user:pw@proxy/?key=s3@cret", "http://***:***@***");
-        shows(r"http:\\user:s3cret@proxy", "***:***@***");
-        shows("http:/user:s3cret@proxy", "***:***@***");
-        shows("http://http://user:s3cret@proxy", "http://***:***@***");
+        check_shown_proxy("http://user:s3/cret@proxy:8080", "http://***:***@***");
+        check_shown_proxy("http://user:s3?cret@proxy:8080", "http://***:***@***");
+        check_shown_proxy("http://user:s3#cret@proxy:8080", "http://***:***@***");
+        check_shown_proxy("http://user:pw@proxy/?key=s3@cret", "http://***:***@***");
+        check_shown_proxy(r"http:\\user:s3cret@proxy", "***:***@***");
+        check_shown_proxy("http:/user:s3cret@proxy", "***:***@***");
+        check_shown_proxy("http://http://user:s3cret@proxy", "http://***:***@***");
     }
 
     #[test]
@@ -181,13 +182,13 @@ mod tests {
             "http://[::1",
             "http://",
         ] {
-            shows(raw, "http://***");
+            check_shown_proxy(raw, "http://***");
         }
-        shows("s3cret://proxy:8080", "***");
-        shows("s3cret://user:pw@proxy:8080", "***:***@***");
-        shows("Basic dXNlcjpwYXNz==", "***");
-        shows("", "***");
-        shows("@", "***:***@***");
+        check_shown_proxy("s3cret://proxy:8080", "***");
+        check_shown_proxy("s3cret://user:pw@proxy:8080", "***:***@***");
+        check_shown_proxy("Basic dXNlcjpwYXNz==", "***");
+        check_shown_proxy("", "***");
+        check_shown_proxy("@", "***:***@***");
     }
 
     #[test]
@@ -206,7 +207,7 @@ mod tests {
                         continue;
                     }
                     let raw = format!("{start}ww:{secret}{end}");
-                    let shown = [proxy(&raw).shown, host_list(&raw)];
+                    let shown = [mask_proxy(&raw).shown, mask_host_list(&raw)];
                     assert!(!shown.iter().any(|text| text.contains('w')), "{raw}: {shown:?}");
                 }
             }
@@ -226,7 +227,7 @@ mod tests {
             ("http://user:s3cret@host,a", "***"),
             ("a,s3cret=x", "***"),
         ] {
-            assert_eq!(host_list(raw), expected, "{raw}");
+            assert_eq!(mask_host_list(raw), expected, "{raw}");
         }
     }
 

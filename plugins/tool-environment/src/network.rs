@@ -24,10 +24,10 @@ const NOT_READ: [&str; 3] = ["JAATO_KERBEROS_PROXY", "JAATO_NO_PROXY", "JAATO_SS
 
 /// Returns proxies with masked user and password, the authentication of proxies, certificates and
 /// exceptions.
-pub(crate) fn network(variables: &ReadableVariables) -> Map<String, Value> {
-    let http = variables.first_set(&["http_proxy", "HTTP_PROXY"]).map(mask::proxy);
-    let https = variables.first_set(&["https_proxy", "HTTPS_PROXY"]).map(mask::proxy);
-    let all = variables.first_set(&["all_proxy", "ALL_PROXY"]).map(mask::proxy);
+pub(crate) fn network_fields(variables: &ReadableVariables) -> Map<String, Value> {
+    let http = variables.first_set(&["http_proxy", "HTTP_PROXY"]).map(mask::mask_proxy);
+    let https = variables.first_set(&["https_proxy", "HTTPS_PROXY"]).map(mask::mask_proxy);
+    let all = variables.first_set(&["all_proxy", "ALL_PROXY"]).map(mask::mask_proxy);
     let any = || [&http, &https, &all].into_iter().flatten();
     let auth = if any().any(|proxy| proxy.has_user) { "basic" } else { "none" };
     let mut proxy = json!({
@@ -41,8 +41,8 @@ pub(crate) fn network(variables: &ReadableVariables) -> Map<String, Value> {
     let mut report = Map::from_iter([
         ("proxy".to_owned(), proxy),
         ("proxy_auth".to_owned(), json!({ "type": auth })),
-        ("ssl".to_owned(), ssl(variables)),
-        ("no_proxy".to_owned(), no_proxy(variables)),
+        ("ssl".to_owned(), ssl_json(variables)),
+        ("no_proxy".to_owned(), no_proxy_json(variables)),
     ]);
     let not_read: Vec<_> =
         NOT_READ.into_iter().filter(|name| variables.get(name).is_some()).collect();
@@ -52,7 +52,7 @@ pub(crate) fn network(variables: &ReadableVariables) -> Map<String, Value> {
     report
 }
 
-fn ssl(variables: &ReadableVariables) -> Value {
+fn ssl_json(variables: &ReadableVariables) -> Value {
     let mut report = Map::from_iter([("verify".to_owned(), json!(true))]);
     for (field, variable) in CERTIFICATES {
         if let Some(path) = variables.get(variable) {
@@ -62,8 +62,8 @@ fn ssl(variables: &ReadableVariables) -> Value {
     Value::Object(report)
 }
 
-fn no_proxy(variables: &ReadableVariables) -> Value {
-    let hosts = variables.first_set(&["no_proxy", "NO_PROXY"]).map(mask::host_list);
+fn no_proxy_json(variables: &ReadableVariables) -> Value {
+    let hosts = variables.first_set(&["no_proxy", "NO_PROXY"]).map(mask::mask_host_list);
     hosts.map_or(Value::Null, |hosts| json!({ "no_proxy": hosts }))
 }
 
@@ -72,16 +72,16 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, variables};
+    use crate::testing::{readable_variables, report_lines};
 
     #[track_caller]
-    fn check(set: &[(&str, &str)], expected: Expect) {
-        expected.assert_eq(&lines(&network(&variables(set))));
+    fn check_network(set: &[(&str, &str)], expected: Expect) {
+        expected.assert_eq(&report_lines(&network_fields(&readable_variables(set))));
     }
 
     #[test]
     fn direct_connection_is_reported_without_a_proxy() {
-        check(
+        check_network(
             &[],
             expect![[r#"
                 no_proxy = null
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn corporate_network_is_reported_completely() {
-        check(
+        check_network(
             &[
                 ("HTTPS_PROXY", "http://proxy.corp.com:8080"),
                 ("http_proxy", "http://proxy.corp.com:8081"),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn lowercase_proxy_variable_wins_and_an_empty_one_is_ignored() {
-        check(
+        check_network(
             &[
                 ("HTTP_PROXY", "http://upper:1"),
                 ("http_proxy", "http://lower:1"),
@@ -152,9 +152,9 @@ mod tests {
     fn network_report_never_shows_credentials() {
         let secrets = "http://us3r:s3cret@proxy:8080/s3cret?k=s3cret";
         let set = ReadableVariables::NAMES.map(|name| (name, secrets));
-        let told = lines(&network(&variables(&set)));
+        let told = report_lines(&network_fields(&readable_variables(&set)));
         assert!(!told.contains("s3cret") && !told.contains("us3r"), "{told}");
-        check(
+        check_network(
             &[("HTTP_PROXY", secrets)],
             expect![[r#"
                 no_proxy = null

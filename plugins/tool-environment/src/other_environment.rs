@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::execution::{EnvironmentFacts, OsFacts};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
-use crate::machine::normalized;
+use crate::machine::normalize_architecture;
 
 /// The place where the session's files are and its commands run.
 #[derive(Debug, Clone, Default)]
@@ -54,8 +54,8 @@ impl CommandLocation {
     }
 }
 
-/// Returns the aspect like [`machine::os`](crate::machine::os).
-pub(crate) fn os(facts: &EnvironmentFacts) -> Map<String, Value> {
+/// Returns the aspect like [`machine::os_fields`](crate::machine::os_fields).
+pub(crate) fn os_fields(facts: &EnvironmentFacts) -> Map<String, Value> {
     let os = facts.os.as_ref();
     let value = |read: fn(&OsFacts) -> &String| json!(os.map(read).filter(|text| !text.is_empty()));
     Map::from_iter([
@@ -66,19 +66,19 @@ pub(crate) fn os(facts: &EnvironmentFacts) -> Map<String, Value> {
     ])
 }
 
-/// Returns the aspect like [`machine::arch`](crate::machine::arch).
-pub(crate) fn arch(facts: &EnvironmentFacts) -> Map<String, Value> {
+/// Returns the aspect like [`machine::arch_fields`](crate::machine::arch_fields).
+pub(crate) fn arch_fields(facts: &EnvironmentFacts) -> Map<String, Value> {
     let machine = facts.machine.as_deref();
     Map::from_iter([
         ("machine".to_owned(), json!(machine)),
         ("processor".to_owned(), json!(machine)),
-        ("normalized".to_owned(), json!(machine.map(normalized))),
+        ("normalized".to_owned(), json!(machine.map(normalize_architecture))),
     ])
 }
 
-/// Returns the aspect like [`shell::shell`](crate::shell::shell). All existing environments use
-/// Unix separators.
-pub(crate) fn shell(facts: &EnvironmentFacts) -> Map<String, Value> {
+/// Returns the aspect like [`shell::shell_fields`](crate::shell::shell_fields). All existing
+/// environments use Unix separators.
+pub(crate) fn shell_fields(facts: &EnvironmentFacts) -> Map<String, Value> {
     let shell = facts.shell.as_ref();
     let name = json!(shell.map(|shell| &shell.name));
     Map::from_iter([
@@ -107,10 +107,10 @@ mod tests {
         };
         let expected =
             json!({ "type": "linux", "name": "Linux", "release": null, "friendly_name": null });
-        assert_eq!(json!(os(&container)), expected);
-        assert_eq!(arch(&container)["normalized"], "arm64");
-        assert_eq!(shell(&container)["path"], "/bin/sh");
-        assert_eq!(json!(os(&EnvironmentFacts::default()))["type"], Value::Null);
+        assert_eq!(json!(os_fields(&container)), expected);
+        assert_eq!(arch_fields(&container)["normalized"], "arm64");
+        assert_eq!(shell_fields(&container)["path"], "/bin/sh");
+        assert_eq!(json!(os_fields(&EnvironmentFacts::default()))["type"], Value::Null);
     }
 
     #[test]

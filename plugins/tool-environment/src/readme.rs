@@ -5,13 +5,16 @@ use jaato_plugin_sdk::types::service::{GcFacts, SessionFacts};
 
 use crate::aspect::ReportAspect;
 use crate::facts::MachineFacts;
-use crate::report::report;
-use crate::testing::{linux, moment, msys2, session_with_model, variables, without_model};
+use crate::report::build_report;
+use crate::testing::{
+    linux_machine, local_moment, machine_without_model, msys2_machine, readable_variables,
+    session_with_model,
+};
 
 const README: &str = include_str!("../README.md");
 
 /// Returns the Linux machine of the README.
-fn machine() -> MachineFacts {
+fn readme_machine() -> MachineFacts {
     let gc = GcFacts {
         threshold_percent: 80.0,
         auto_trigger: true,
@@ -21,30 +24,30 @@ fn machine() -> MachineFacts {
     let mut session: SessionFacts = session_with_model();
     session.context.as_mut().unwrap().gc = Some(gc);
     MachineFacts {
-        variables: variables(&[
+        variables: readable_variables(&[
             ("SHELL", "/bin/bash"),
             ("HTTPS_PROXY", "http://user:password@proxy.corp.com:8080"),
             ("SSL_CERT_FILE", "/etc/ssl/custom-ca.pem"),
             ("NO_PROXY", "localhost,.corp.com"),
         ]),
-        moment: moment(3600, "Europe/Berlin"),
+        moment: local_moment(3600, "Europe/Berlin"),
         session,
-        ..linux()
+        ..linux_machine()
     }
 }
 
-fn blocks(language: &str) -> Vec<&'static str> {
+fn code_blocks(language: &str) -> Vec<&'static str> {
     let opening = format!("```{language}\n");
     README.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
 }
 
 #[test]
 fn readme_shows_the_actual_answers_of_the_tool() {
-    let shown = blocks("json").into_iter().map(|block| serde_json::from_str(block).unwrap());
+    let shown = code_blocks("json").into_iter().map(|block| serde_json::from_str(block).unwrap());
     let answers = [
-        report(ReportAspect::All, &machine()),
-        report(ReportAspect::Os, &msys2()),
-        report(ReportAspect::Cwd, &machine()),
+        build_report(ReportAspect::All, &readme_machine()),
+        build_report(ReportAspect::Os, &msys2_machine()),
+        build_report(ReportAspect::Cwd, &readme_machine()),
     ];
     let answers = answers.map(|answer| Value::Object(answer.unwrap()));
     assert_eq!(shown.collect::<Vec<Value>>(), answers);
@@ -52,8 +55,8 @@ fn readme_shows_the_actual_answers_of_the_tool() {
 
 #[test]
 fn readme_shows_the_actual_error_of_the_tool() {
-    let error = report(ReportAspect::Context, &without_model()).unwrap_err();
-    assert_eq!(blocks("text"), [format!("{error}\n")]);
+    let error = build_report(ReportAspect::Context, &machine_without_model()).unwrap_err();
+    assert_eq!(code_blocks("text"), [format!("{error}\n")]);
 }
 
 #[test]

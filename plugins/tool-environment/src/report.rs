@@ -13,24 +13,30 @@ use crate::{clock, machine, network, other_environment, session, shell, terminal
 /// # Errors
 /// An error for `context` or `session` alone in a session without a model, or for `cwd` if the host
 /// knows no working directory.
-pub(crate) fn report(
+pub(crate) fn build_report(
     aspect: ReportAspect,
     facts: &MachineFacts,
 ) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
-        ReportAspect::Os => location_aspect(facts, other_environment::os, machine::os)?,
-        ReportAspect::Shell => location_aspect(facts, other_environment::shell, shell::shell)?,
-        ReportAspect::Arch => location_aspect(facts, other_environment::arch, machine::arch)?,
-        ReportAspect::Cwd => cwd(facts)?,
-        ReportAspect::Terminal => terminal::terminal(facts),
+        ReportAspect::Os => {
+            location_aspect(facts, other_environment::os_fields, machine::os_fields)?
+        }
+        ReportAspect::Shell => {
+            location_aspect(facts, other_environment::shell_fields, shell::shell_fields)?
+        }
+        ReportAspect::Arch => {
+            location_aspect(facts, other_environment::arch_fields, machine::arch_fields)?
+        }
+        ReportAspect::Cwd => working_directory_fields(facts)?,
+        ReportAspect::Terminal => terminal::terminal_fields(facts),
         ReportAspect::Context => {
-            session::context(&facts.session).ok_or_else(|| no_session_error("Context"))?
+            session::context_fields(&facts.session).ok_or_else(|| no_session_error("Context"))?
         }
         ReportAspect::Session => {
-            session::session(&facts.session).ok_or_else(|| no_session_error("Session"))?
+            session::session_fields(&facts.session).ok_or_else(|| no_session_error("Session"))?
         }
-        ReportAspect::Datetime => clock::datetime(&facts.moment),
-        ReportAspect::Network => network::network(&facts.variables),
+        ReportAspect::Datetime => clock::datetime_fields(&facts.moment),
+        ReportAspect::Network => network::network_fields(&facts.variables),
         ReportAspect::All => all_aspects(facts),
     })
 }
@@ -38,21 +44,28 @@ pub(crate) fn report(
 /// Returns every aspect by name. Unknown ones are null and not an error.
 fn all_aspects(facts: &MachineFacts) -> Map<String, Value> {
     Map::from_iter([
-        ("os".to_owned(), json!(location_aspect(facts, other_environment::os, machine::os).ok())),
+        (
+            "os".to_owned(),
+            json!(location_aspect(facts, other_environment::os_fields, machine::os_fields).ok()),
+        ),
         (
             "shell".to_owned(),
-            json!(location_aspect(facts, other_environment::shell, shell::shell).ok()),
+            json!(
+                location_aspect(facts, other_environment::shell_fields, shell::shell_fields).ok()
+            ),
         ),
         (
             "arch".to_owned(),
-            json!(location_aspect(facts, other_environment::arch, machine::arch).ok()),
+            json!(
+                location_aspect(facts, other_environment::arch_fields, machine::arch_fields).ok()
+            ),
         ),
         ("cwd".to_owned(), json!(working_directory(facts))),
-        ("terminal".to_owned(), json!(terminal::terminal(facts))),
-        ("context".to_owned(), json!(session::context(&facts.session))),
-        ("session".to_owned(), json!(session::session(&facts.session))),
-        ("datetime".to_owned(), json!(clock::datetime(&facts.moment))),
-        ("network".to_owned(), json!(network::network(&facts.variables))),
+        ("terminal".to_owned(), json!(terminal::terminal_fields(facts))),
+        ("context".to_owned(), json!(session::context_fields(&facts.session))),
+        ("session".to_owned(), json!(session::session_fields(&facts.session))),
+        ("datetime".to_owned(), json!(clock::datetime_fields(&facts.moment))),
+        ("network".to_owned(), json!(network::network_fields(&facts.variables))),
     ])
 }
 
@@ -69,7 +82,7 @@ fn location_aspect(
 }
 
 /// Returns the working directory in an object, because a tool result is an object.
-fn cwd(facts: &MachineFacts) -> Result<Map<String, Value>, Error> {
+fn working_directory_fields(facts: &MachineFacts) -> Result<Map<String, Value>, Error> {
     facts.place.remote_environment()?;
     let directory = working_directory(facts).ok_or_else(|| {
         Error::new(ErrorKind::Unavailable, "the working directory is unknown")
@@ -99,26 +112,26 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, linux, session_with_model, without_model};
+    use crate::testing::{linux_machine, machine_without_model, report_lines, session_with_model};
 
     #[track_caller]
-    fn check(aspect: ReportAspect, facts: MachineFacts, expected: Expect) {
-        let told = report(aspect, &facts).map_or_else(
+    fn check_report(aspect: ReportAspect, facts: MachineFacts, expected: Expect) {
+        let told = build_report(aspect, &facts).map_or_else(
             |error| format!("{}: {error}\n", error.kind.name()),
-            |report| lines(&report),
+            |report| report_lines(&report),
         );
         expected.assert_eq(&told);
     }
 
-    fn with_model() -> MachineFacts {
-        MachineFacts { session: session_with_model(), ..linux() }
+    fn machine_with_model() -> MachineFacts {
+        MachineFacts { session: session_with_model(), ..linux_machine() }
     }
 
     #[test]
     fn aspect_all_reports_every_aspect_under_its_name() {
-        check(
+        check_report(
             ReportAspect::All,
-            with_model(),
+            machine_with_model(),
             expect![[r#"
                 arch.machine = "x86_64"
                 arch.normalized = "x86_64"
@@ -172,9 +185,9 @@ mod tests {
 
     #[test]
     fn single_aspect_equals_its_part_of_all() {
-        let whole = report(ReportAspect::All, &with_model()).unwrap();
+        let whole = build_report(ReportAspect::All, &machine_with_model()).unwrap();
         for aspect in ReportAspect::EACH {
-            let alone = Value::Object(report(aspect, &with_model()).unwrap());
+            let alone = Value::Object(build_report(aspect, &machine_with_model()).unwrap());
             let part = &whole[&format!("{aspect:?}").to_lowercase()];
             let expected =
                 if aspect == ReportAspect::Cwd { json!({ "cwd": part }) } else { part.clone() };
@@ -185,9 +198,9 @@ mod tests {
 
     #[test]
     fn working_directory_is_reported_under_the_key_cwd() {
-        check(
+        check_report(
             ReportAspect::Cwd,
-            linux(),
+            linux_machine(),
             expect![[r#"
                 cwd = "/home/user/project"
             "#]],
@@ -196,32 +209,32 @@ mod tests {
 
     #[test]
     fn context_and_session_aspects_fail_without_a_model_and_are_null_in_all() {
-        check(
+        check_report(
             ReportAspect::Context,
-            without_model(),
+            machine_without_model(),
             expect![[r#"
                 unavailable: Session not available. Context info requires session injection.
                 hint: ask in a session with a model: `jaato run "how many tokens are used?"`
             "#]],
         );
-        check(
+        check_report(
             ReportAspect::Session,
-            without_model(),
+            machine_without_model(),
             expect![[r#"
                 unavailable: Session not available. Session info requires session injection.
                 hint: ask in a session with a model: `jaato run "how many tokens are used?"`
             "#]],
         );
-        let whole = report(ReportAspect::All, &without_model()).unwrap();
+        let whole = build_report(ReportAspect::All, &machine_without_model()).unwrap();
         assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
     }
 
     #[test]
     fn unknown_working_directory_is_an_error_for_cwd_and_null_in_all() {
-        let mut facts = linux();
+        let mut facts = linux_machine();
         facts.session.working_directory.clear();
-        assert_eq!(report(ReportAspect::All, &facts).unwrap()["cwd"], Value::Null);
-        check(
+        assert_eq!(build_report(ReportAspect::All, &facts).unwrap()["cwd"], Value::Null);
+        check_report(
             ReportAspect::Cwd,
             facts,
             expect![[r#"

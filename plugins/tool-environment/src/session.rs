@@ -4,12 +4,12 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::service::{ContextFacts, GcFacts, SessionFacts};
 
 /// Returns model, tokens, turns and gc settings, or `None` if the session has no model.
-pub(crate) fn context(facts: &SessionFacts) -> Option<Map<String, Value>> {
-    facts.context.as_ref().map(usage)
+pub(crate) fn context_fields(facts: &SessionFacts) -> Option<Map<String, Value>> {
+    facts.context.as_ref().map(usage_fields)
 }
 
 /// Returns the known ids, or `None` if the session has no model.
-pub(crate) fn session(facts: &SessionFacts) -> Option<Map<String, Value>> {
+pub(crate) fn session_fields(facts: &SessionFacts) -> Option<Map<String, Value>> {
     facts.context.as_ref()?;
     let ids = [
         ("session_id", &facts.session_id),
@@ -22,7 +22,7 @@ pub(crate) fn session(facts: &SessionFacts) -> Option<Map<String, Value>> {
     Some(known.map(|(field, id)| (field.to_owned(), json!(id))).collect())
 }
 
-fn usage(facts: &ContextFacts) -> Map<String, Value> {
+fn usage_fields(facts: &ContextFacts) -> Map<String, Value> {
     let total = facts.prompt_tokens.saturating_add(facts.output_tokens);
     // A name without a provider is whole.
     let (provider, model) = facts.model.split_once('/').unwrap_or(("", &facts.model));
@@ -34,14 +34,14 @@ fn usage(facts: &ContextFacts) -> Map<String, Value> {
         ("prompt_tokens".to_owned(), json!(facts.prompt_tokens)),
         ("output_tokens".to_owned(), json!(facts.output_tokens)),
         ("tokens_remaining".to_owned(), json!(facts.context_limit.saturating_sub(total))),
-        ("percent_used".to_owned(), json!(percent(total, facts.context_limit))),
+        ("percent_used".to_owned(), json!(percentage(total, facts.context_limit))),
         ("turns".to_owned(), json!(facts.turns)),
-        ("gc".to_owned(), facts.gc.as_ref().map_or(Value::Null, gc)),
+        ("gc".to_owned(), facts.gc.as_ref().map_or(Value::Null, gc_json)),
     ])
 }
 
 /// Rounds to two decimals. Returns 0 if the model's window is unknown.
-fn percent(used: u64, limit: u64) -> f64 {
+fn percentage(used: u64, limit: u64) -> f64 {
     if limit == 0 {
         return 0.0;
     }
@@ -50,7 +50,7 @@ fn percent(used: u64, limit: u64) -> f64 {
     ((hundredths + limit / 2) / limit) as f64 / 100.0
 }
 
-fn gc(facts: &GcFacts) -> Value {
+fn gc_json(facts: &GcFacts) -> Value {
     let mut report = Map::from_iter([
         ("threshold_percent".to_owned(), json!(facts.threshold_percent)),
         ("auto_trigger".to_owned(), json!(facts.auto_trigger)),
@@ -67,14 +67,16 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, session_with_model};
+    use crate::testing::{report_lines, session_with_model};
 
     #[track_caller]
-    fn check(report: Option<Map<String, Value>>, expected: Expect) {
-        expected.assert_eq(&report.map_or_else(|| "nothing".to_owned(), |report| lines(&report)));
+    fn check_fields(report: Option<Map<String, Value>>, expected: Expect) {
+        expected.assert_eq(
+            &report.map_or_else(|| "nothing".to_owned(), |report| report_lines(&report)),
+        );
     }
 
-    fn with_gc(max_turns: Option<u64>) -> SessionFacts {
+    fn session_with_gc(max_turns: Option<u64>) -> SessionFacts {
         let gc = GcFacts {
             threshold_percent: 80.0,
             auto_trigger: true,
@@ -88,8 +90,8 @@ mod tests {
 
     #[test]
     fn context_reports_used_and_remaining_tokens() {
-        check(
-            context(&session_with_model()),
+        check_fields(
+            context_fields(&session_with_model()),
             expect![[r#"
                 context_limit = 1048576
                 gc = null
@@ -107,18 +109,18 @@ mod tests {
 
     #[test]
     fn gc_settings_are_reported_and_max_turns_only_if_set() {
-        let told = |facts: SessionFacts| context(&facts).unwrap().remove("gc").unwrap();
+        let told = |facts: SessionFacts| context_fields(&facts).unwrap().remove("gc").unwrap();
         assert_eq!(
-            told(with_gc(None)),
+            told(session_with_gc(None)),
             json!({"threshold_percent": 80.0, "auto_trigger": true, "preserve_recent_turns": 5})
         );
-        assert_eq!(told(with_gc(Some(100)))["max_turns"], 100);
+        assert_eq!(told(session_with_gc(Some(100)))["max_turns"], 100);
     }
 
     #[test]
     fn session_reports_only_known_ids() {
-        check(
-            session(&session_with_model()),
+        check_fields(
+            session_fields(&session_with_model()),
             expect![[r#"
                 agent_id = "main"
                 agent_type = "main"
@@ -130,8 +132,8 @@ mod tests {
             env_session_id: "env-1".to_owned(),
             ..session_with_model()
         };
-        check(
-            session(&all),
+        check_fields(
+            session_fields(&all),
             expect![[r#"
                 agent_id = "main"
                 agent_name = "researcher"
@@ -145,8 +147,8 @@ mod tests {
     #[test]
     fn context_and_session_are_empty_without_a_model() {
         let facts = SessionFacts { context: None, ..session_with_model() };
-        check(context(&facts), expect!["nothing"]);
-        check(session(&facts), expect!["nothing"]);
+        check_fields(context_fields(&facts), expect!["nothing"]);
+        check_fields(session_fields(&facts), expect!["nothing"]);
     }
 
     #[test]
@@ -160,7 +162,7 @@ mod tests {
             (150, 100, 150.0),
             (u64::MAX, u64::MAX, 100.0),
         ] {
-            assert_eq!(percent(used, limit), expected, "{used} of {limit}");
+            assert_eq!(percentage(used, limit), expected, "{used} of {limit}");
         }
     }
 
@@ -168,6 +170,6 @@ mod tests {
     fn overfull_context_window_has_zero_tokens_remaining() {
         let mut facts = session_with_model();
         facts.context.as_mut().unwrap().context_limit = 100;
-        assert_eq!(context(&facts).unwrap()["tokens_remaining"], 0);
+        assert_eq!(context_fields(&facts).unwrap()["tokens_remaining"], 0);
     }
 }

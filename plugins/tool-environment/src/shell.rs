@@ -28,9 +28,9 @@ const KNOWN: [&str; 19] = [
 ];
 
 /// Returns the default and current shell, the separators, and the available PowerShells on Windows.
-pub(crate) fn shell(facts: &MachineFacts) -> Map<String, Value> {
-    let path = path(facts);
-    let default = path.map_or_else(|| windows_default(facts), program_name);
+pub(crate) fn shell_fields(facts: &MachineFacts) -> Map<String, Value> {
+    let path = shell_path(facts);
+    let default = path.map_or_else(|| default_windows_shell(facts), program_name);
     let current = facts.session.parent_process.as_deref().map(program_name);
     // If a service or a build tool started jaato, the current shell is unknown. Commands use the
     // default.
@@ -54,7 +54,7 @@ pub(crate) fn shell(facts: &MachineFacts) -> Map<String, Value> {
 }
 
 /// Returns the shell's full path. Windows has one only inside MSYS2.
-fn path(facts: &MachineFacts) -> Option<&str> {
+fn shell_path(facts: &MachineFacts) -> Option<&str> {
     let shell = facts.variables.get("SHELL");
     if facts.is_windows() {
         return shell.filter(|_| facts.variables.get("MSYSTEM").is_some());
@@ -63,7 +63,7 @@ fn path(facts: &MachineFacts) -> Option<&str> {
     Some(shell.unwrap_or(if facts.programs.bash { "/bin/bash" } else { "/bin/sh" }))
 }
 
-fn windows_default(facts: &MachineFacts) -> String {
+fn default_windows_shell(facts: &MachineFacts) -> String {
     match facts.variables.get("COMSPEC") {
         Some(path) => program_name(path),
         None if facts.programs.powershell => "powershell".to_owned(),
@@ -85,14 +85,17 @@ mod tests {
 
     use super::*;
     use crate::facts::ProgramPresence;
-    use crate::testing::{lines, linux, macos, msys2, variables, windows};
+    use crate::testing::{
+        linux_machine, macos_machine, msys2_machine, readable_variables, report_lines,
+        windows_machine,
+    };
 
     #[track_caller]
-    fn check(facts: MachineFacts, expected: Expect) {
-        expected.assert_eq(&lines(&shell(&facts)));
+    fn check_shell(facts: MachineFacts, expected: Expect) {
+        expected.assert_eq(&report_lines(&shell_fields(&facts)));
     }
 
-    fn parent(name: &str, mut facts: MachineFacts) -> MachineFacts {
+    fn with_parent_process(name: &str, mut facts: MachineFacts) -> MachineFacts {
         facts.session.parent_process = Some(name.to_owned());
         facts
     }
@@ -101,15 +104,16 @@ mod tests {
     fn default_shell_without_a_user_shell_is_the_one_that_runs_commands() {
         for (bash, default) in [(true, "bash"), (false, "sh")] {
             let programs = ProgramPresence { bash, ..ProgramPresence::default() };
-            let facts = MachineFacts { programs, variables: variables(&[]), ..linux() };
-            assert_eq!(shell(&facts)["default"], default);
+            let facts =
+                MachineFacts { programs, variables: readable_variables(&[]), ..linux_machine() };
+            assert_eq!(shell_fields(&facts)["default"], default);
         }
     }
 
     #[test]
     fn unix_reports_the_user_shell_and_the_running_shell() {
-        check(
-            linux(),
+        check_shell(
+            linux_machine(),
             expect![[r#"
                 current = "bash"
                 default = "bash"
@@ -118,8 +122,8 @@ mod tests {
                 path_separator = ":"
             "#]],
         );
-        check(
-            parent("/opt/homebrew/bin/fish", macos()),
+        check_shell(
+            with_parent_process("/opt/homebrew/bin/fish", macos_machine()),
             expect![[r#"
                 current = "fish"
                 default = "zsh"
@@ -132,8 +136,8 @@ mod tests {
 
     #[test]
     fn windows_reports_its_separators_and_powershells() {
-        check(
-            parent("powershell.exe", windows()),
+        check_shell(
+            with_parent_process("powershell.exe", windows_machine()),
             expect![[r#"
                 current = "powershell"
                 default = "cmd"
@@ -144,12 +148,12 @@ mod tests {
             "#]],
         );
         let bare = MachineFacts {
-            variables: variables(&[]),
+            variables: readable_variables(&[]),
             programs: ProgramPresence { powershell: true, pwsh: true, bash: false },
-            ..windows()
+            ..windows_machine()
         };
-        let bare = parent("explorer.exe", bare);
-        check(
+        let bare = with_parent_process("explorer.exe", bare);
+        check_shell(
             bare.clone(),
             expect![[r#"
                 current = "powershell"
@@ -160,7 +164,7 @@ mod tests {
                 pwsh_available = true
             "#]],
         );
-        check(
+        check_shell(
             MachineFacts { programs: ProgramPresence::default(), ..bare },
             expect![[r#"
                 current = "cmd"
@@ -175,8 +179,8 @@ mod tests {
 
     #[test]
     fn msys2_reports_its_unix_shell() {
-        check(
-            parent("BASH.EXE", msys2()),
+        check_shell(
+            with_parent_process("BASH.EXE", msys2_machine()),
             expect![[r#"
                 current = "bash"
                 default = "bash"
@@ -191,8 +195,8 @@ mod tests {
 
     #[test]
     fn unix_shell_defaults_to_bin_sh() {
-        check(
-            MachineFacts { variables: variables(&[]), ..linux() },
+        check_shell(
+            MachineFacts { variables: readable_variables(&[]), ..linux_machine() },
             expect![[r#"
                 current = "bash"
                 default = "sh"
@@ -208,10 +212,14 @@ mod tests {
         for (process, current) in
             [("-zsh", "zsh"), ("cargo", "bash"), ("", "bash"), ("dash ", "dash"), ("pwsh", "pwsh")]
         {
-            assert_eq!(shell(&parent(process, linux()))["current"], current, "{process}");
+            assert_eq!(
+                shell_fields(&with_parent_process(process, linux_machine()))["current"],
+                current,
+                "{process}"
+            );
         }
-        let mut facts = linux();
+        let mut facts = linux_machine();
         facts.session.parent_process = None;
-        assert_eq!(shell(&facts)["current"], "bash");
+        assert_eq!(shell_fields(&facts)["current"], "bash");
     }
 }

@@ -7,17 +7,17 @@ use crate::facts::MachineFacts;
 
 /// Returns the terminal's variables and the conclusions from them: colours, multiplexer, emulator,
 /// graphics.
-pub(crate) fn terminal(facts: &MachineFacts) -> Map<String, Value> {
+pub(crate) fn terminal_fields(facts: &MachineFacts) -> Map<String, Value> {
     let terminal = &facts.session.terminal;
     Map::from_iter([
         ("interactive".to_owned(), json!(is_interactive(terminal))),
-        ("term".to_owned(), json!(non_empty(&terminal.term))),
-        ("term_program".to_owned(), json!(non_empty(&terminal.term_program))),
-        ("colorterm".to_owned(), json!(non_empty(&terminal.colorterm))),
-        ("multiplexer".to_owned(), json!(multiplexer(terminal))),
-        ("color_depth".to_owned(), json!(color_depth(terminal, facts.is_windows()))),
-        ("emulator".to_owned(), json!(emulator(terminal))),
-        ("graphics".to_owned(), json!(graphics(terminal))),
+        ("term".to_owned(), json!(non_empty_value(&terminal.term))),
+        ("term_program".to_owned(), json!(non_empty_value(&terminal.term_program))),
+        ("colorterm".to_owned(), json!(non_empty_value(&terminal.colorterm))),
+        ("multiplexer".to_owned(), json!(detect_multiplexer(terminal))),
+        ("color_depth".to_owned(), json!(detect_color_depth(terminal, facts.is_windows()))),
+        ("emulator".to_owned(), json!(detect_emulator(terminal))),
+        ("graphics".to_owned(), json!(detect_graphics_protocol(terminal))),
     ])
 }
 
@@ -26,17 +26,17 @@ fn is_interactive(terminal: &TerminalFacts) -> bool {
     terminal.input_is_terminal && terminal.output_is_terminal
 }
 
-fn multiplexer(terminal: &TerminalFacts) -> Option<&'static str> {
+fn detect_multiplexer(terminal: &TerminalFacts) -> Option<&'static str> {
     if terminal.tmux {
         return Some("tmux");
     }
-    let screen = terminal.screen || term(terminal).contains("screen");
+    let screen = terminal.screen || term_variable(terminal).contains("screen");
     screen.then_some("screen")
 }
 
-fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
-    let colorterm = non_empty(&terminal.colorterm).unwrap_or_default();
-    match term(terminal) {
+fn detect_color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
+    let colorterm = non_empty_value(&terminal.colorterm).unwrap_or_default();
+    match term_variable(terminal) {
         _ if !terminal.output_is_terminal => "none",
         _ if matches!(colorterm, "truecolor" | "24bit") => "24bit",
         term if term.contains("256") => "256",
@@ -48,8 +48,8 @@ fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
     }
 }
 
-fn emulator(terminal: &TerminalFacts) -> Option<&str> {
-    non_empty(&terminal.term_program).or_else(|| match term(terminal) {
+fn detect_emulator(terminal: &TerminalFacts) -> Option<&str> {
+    non_empty_value(&terminal.term_program).or_else(|| match term_variable(terminal) {
         "linux" => Some("linux-console"),
         term if term.starts_with("xterm") => Some("xterm-compatible"),
         _ => None,
@@ -57,24 +57,24 @@ fn emulator(terminal: &TerminalFacts) -> Option<&str> {
 }
 
 /// Returns the graphics protocol. The user's setting wins. A multiplexer or a pipe drops graphics.
-fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
-    match non_empty(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
+fn detect_graphics_protocol(terminal: &TerminalFacts) -> Option<&'static str> {
+    match non_empty_value(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
         Some("kitty") => return Some("kitty"),
         Some("iterm") => return Some("iterm"),
         Some("sixel") => return Some("sixel"),
         Some("none" | "off") => return None,
         Some(_) | None => {}
     }
-    if !terminal.output_is_terminal || multiplexer(terminal).is_some() {
+    if !terminal.output_is_terminal || detect_multiplexer(terminal).is_some() {
         return None;
     }
-    match non_empty(&terminal.term_program) {
+    match non_empty_value(&terminal.term_program) {
         Some("kitty" | "ghostty" | "WezTerm") => return Some("kitty"),
         Some("iTerm.app") => return Some("iterm"),
         Some("mintty") => return Some("sixel"),
         Some(_) | None => {}
     }
-    match term(terminal) {
+    match term_variable(terminal) {
         "xterm-kitty" | "xterm-ghostty" | "wezterm" => Some("kitty"),
         "mlterm" | "foot" | "foot-extra" | "yaft-256color" => Some("sixel"),
         term if term.contains("sixel") => Some("sixel"),
@@ -82,12 +82,12 @@ fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
     }
 }
 
-fn term(terminal: &TerminalFacts) -> &str {
-    non_empty(&terminal.term).unwrap_or_default()
+fn term_variable(terminal: &TerminalFacts) -> &str {
+    non_empty_value(&terminal.term).unwrap_or_default()
 }
 
 /// Returns a variable's value. An empty value counts as unset.
-fn non_empty(variable: &Option<String>) -> Option<&str> {
+fn non_empty_value(variable: &Option<String>) -> Option<&str> {
     variable.as_deref().filter(|value| !value.is_empty())
 }
 
@@ -96,15 +96,15 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::testing::{lines, linux, macos, windows};
+    use crate::testing::{linux_machine, macos_machine, report_lines, windows_machine};
 
     #[track_caller]
-    fn check(facts: MachineFacts, expected: Expect) {
-        expected.assert_eq(&lines(&terminal(&facts)));
+    fn check_terminal(facts: MachineFacts, expected: Expect) {
+        expected.assert_eq(&report_lines(&terminal_fields(&facts)));
     }
 
     /// Returns an interactive terminal with these values of `TERM`, `COLORTERM` and `TERM_PROGRAM`.
-    fn tty(term: &str, colorterm: &str, program: &str) -> TerminalFacts {
+    fn interactive_terminal(term: &str, colorterm: &str, program: &str) -> TerminalFacts {
         TerminalFacts {
             input_is_terminal: true,
             output_is_terminal: true,
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn terminal_is_reported_for_each_operating_system() {
-        check(
-            linux(),
+        check_terminal(
+            linux_machine(),
             expect![[r#"
                 color_depth = "256"
                 colorterm = null
@@ -130,8 +130,8 @@ mod tests {
                 term_program = null
             "#]],
         );
-        check(
-            macos(),
+        check_terminal(
+            macos_machine(),
             expect![[r#"
                 color_depth = "24bit"
                 colorterm = "truecolor"
@@ -143,8 +143,8 @@ mod tests {
                 term_program = "iTerm.app"
             "#]],
         );
-        check(
-            windows(),
+        check_terminal(
+            windows_machine(),
             expect![[r#"
                 color_depth = "basic"
                 colorterm = null
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn piped_output_has_no_colours_or_graphics_but_keeps_its_variables() {
-        let mut facts = macos();
+        let mut facts = macos_machine();
         facts.session.terminal.output_is_terminal = false;
-        check(
+        check_terminal(
             facts,
             expect![[r#"
                 color_depth = "none"
@@ -179,9 +179,10 @@ mod tests {
 
     #[test]
     fn piped_input_is_not_interactive() {
-        let terminal = TerminalFacts { input_is_terminal: false, ..tty("xterm", "", "") };
+        let terminal =
+            TerminalFacts { input_is_terminal: false, ..interactive_terminal("xterm", "", "") };
         assert!(!is_interactive(&terminal));
-        assert_eq!(color_depth(&terminal, false), "basic");
+        assert_eq!(detect_color_depth(&terminal, false), "basic");
     }
 
     #[test]
@@ -195,19 +196,23 @@ mod tests {
             ("dumb", "", "none"),
             ("", "", "none"),
         ] {
-            assert_eq!(color_depth(&tty(term, colorterm, ""), false), depth, "{term} {colorterm}");
+            assert_eq!(
+                detect_color_depth(&interactive_terminal(term, colorterm, ""), false),
+                depth,
+                "{term} {colorterm}"
+            );
         }
     }
 
     #[test]
     fn a_multiplexer_is_found_by_its_variable_or_by_term() {
-        let plain = tty("xterm", "", "");
-        let named = tty("screen.xterm", "", "");
+        let plain = interactive_terminal("xterm", "", "");
+        let named = interactive_terminal("screen.xterm", "", "");
         let found = [
-            multiplexer(&plain),
-            multiplexer(&named),
-            multiplexer(&TerminalFacts { screen: true, ..plain.clone() }),
-            multiplexer(&TerminalFacts { tmux: true, ..named }),
+            detect_multiplexer(&plain),
+            detect_multiplexer(&named),
+            detect_multiplexer(&TerminalFacts { screen: true, ..plain.clone() }),
+            detect_multiplexer(&TerminalFacts { tmux: true, ..named }),
         ];
         assert_eq!(found, [None, Some("screen"), Some("screen"), Some("tmux")]);
     }
@@ -220,7 +225,11 @@ mod tests {
             ("linux", "", Some("linux-console")),
             ("vt100", "", None),
         ] {
-            assert_eq!(emulator(&tty(term, "", program)), name, "{term} {program}");
+            assert_eq!(
+                detect_emulator(&interactive_terminal(term, "", program)),
+                name,
+                "{term} {program}"
+            );
         }
     }
 
@@ -233,9 +242,13 @@ mod tests {
             ("xterm+sixel", "", Some("sixel")),
             ("xterm-256color", "Apple_Terminal", None),
         ] {
-            let terminal = tty(term, "", program);
-            assert_eq!(graphics(&terminal), protocol, "{term} {program}");
-            assert_eq!(graphics(&TerminalFacts { tmux: true, ..terminal }), None, "{term} in tmux");
+            let terminal = interactive_terminal(term, "", program);
+            assert_eq!(detect_graphics_protocol(&terminal), protocol, "{term} {program}");
+            assert_eq!(
+                detect_graphics_protocol(&TerminalFacts { tmux: true, ..terminal }),
+                None,
+                "{term} in tmux"
+            );
         }
     }
 
@@ -244,10 +257,16 @@ mod tests {
         let inside = |graphics: &str| TerminalFacts {
             tmux: true,
             graphics: Some(graphics.to_owned()),
-            ..tty("xterm-kitty", "", "")
+            ..interactive_terminal("xterm-kitty", "", "")
         };
-        assert_eq!(graphics(&inside("Sixel")), Some("sixel"));
-        assert_eq!(graphics(&TerminalFacts { tmux: false, ..inside("none") }), None);
-        assert_eq!(graphics(&TerminalFacts { tmux: false, ..inside("auto") }), Some("kitty"));
+        assert_eq!(detect_graphics_protocol(&inside("Sixel")), Some("sixel"));
+        assert_eq!(
+            detect_graphics_protocol(&TerminalFacts { tmux: false, ..inside("none") }),
+            None
+        );
+        assert_eq!(
+            detect_graphics_protocol(&TerminalFacts { tmux: false, ..inside("auto") }),
+            Some("kitty")
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::facts::{LocalMoment, MachineFacts, ProgramPresence, ReadableVariables
 use crate::other_environment::CommandLocation;
 
 /// Writes one `path = value` per line, sorted, so that the order of maps does not matter.
-pub(crate) fn lines(report: &Map<String, Value>) -> String {
+pub(crate) fn report_lines(report: &Map<String, Value>) -> String {
     let mut lines = Vec::new();
     for (key, value) in report {
         write_lines(key, value, &mut lines);
@@ -29,13 +29,13 @@ fn write_lines(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-pub(crate) fn variables(set: &[(&str, &str)]) -> ReadableVariables {
+pub(crate) fn readable_variables(set: &[(&str, &str)]) -> ReadableVariables {
     let find = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-    ReadableVariables::read(|name| find(name).map(str::to_owned))
+    ReadableVariables::read_allowed(|name| find(name).map(str::to_owned))
 }
 
 /// Returns the time half an hour before a new year in UTC.
-pub(crate) fn moment(offset_seconds: i32, zone: &str) -> LocalMoment {
+pub(crate) fn local_moment(offset_seconds: i32, zone: &str) -> LocalMoment {
     LocalMoment {
         timestamp: "2025-12-31T23:30:15.123456Z".parse::<Timestamp>().unwrap(),
         offset: Offset::from_seconds(offset_seconds).unwrap(),
@@ -44,7 +44,7 @@ pub(crate) fn moment(offset_seconds: i32, zone: &str) -> LocalMoment {
 }
 
 /// Returns the session facts of an interactive terminal.
-fn at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFacts {
+fn session_at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFacts {
     SessionFacts {
         working_directory: directory.to_owned(),
         parent_process: Some(parent.to_owned()),
@@ -58,22 +58,22 @@ fn at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFact
     }
 }
 
-pub(crate) fn linux() -> MachineFacts {
+pub(crate) fn linux_machine() -> MachineFacts {
     MachineFacts {
         os: "linux".to_owned(),
         kernel_version: Some("5.15.0".to_owned()),
         os_version: Some("12".to_owned()),
         machine: "x86_64".to_owned(),
-        variables: variables(&[("SHELL", "/bin/bash")]),
+        variables: readable_variables(&[("SHELL", "/bin/bash")]),
         programs: ProgramPresence::default(),
-        moment: moment(0, "UTC"),
-        session: at_terminal(Some("xterm-256color"), "bash", "/home/user/project"),
+        moment: local_moment(0, "UTC"),
+        session: session_at_terminal(Some("xterm-256color"), "bash", "/home/user/project"),
         place: CommandLocation::Here,
     }
 }
 
-pub(crate) fn macos() -> MachineFacts {
-    let mut session = at_terminal(Some("xterm-256color"), "-zsh", "/Users/user/project");
+pub(crate) fn macos_machine() -> MachineFacts {
+    let mut session = session_at_terminal(Some("xterm-256color"), "-zsh", "/Users/user/project");
     session.terminal.term_program = Some("iTerm.app".to_owned());
     session.terminal.colorterm = Some("truecolor".to_owned());
     MachineFacts {
@@ -81,43 +81,46 @@ pub(crate) fn macos() -> MachineFacts {
         kernel_version: Some("22.1.0".to_owned()),
         os_version: Some("13.0".to_owned()),
         machine: "arm64".to_owned(),
-        variables: variables(&[("SHELL", "/bin/zsh")]),
+        variables: readable_variables(&[("SHELL", "/bin/zsh")]),
         session,
-        ..linux()
+        ..linux_machine()
     }
 }
 
-pub(crate) fn windows() -> MachineFacts {
+pub(crate) fn windows_machine() -> MachineFacts {
     MachineFacts {
         os: "windows".to_owned(),
         kernel_version: Some("19045".to_owned()),
         os_version: Some("10 (19045)".to_owned()),
         machine: "x86_64".to_owned(),
-        variables: variables(&[
+        variables: readable_variables(&[
             ("COMSPEC", r"C:\WINDOWS\system32\cmd.exe"),
             ("PROCESSOR_ARCHITECTURE", "AMD64"),
             ("PROCESSOR_IDENTIFIER", "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"),
         ]),
         programs: ProgramPresence { powershell: true, pwsh: false, bash: false },
-        session: at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
+        session: session_at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
         place: CommandLocation::Here,
-        ..linux()
+        ..linux_machine()
     }
 }
 
-pub(crate) fn msys2() -> MachineFacts {
+pub(crate) fn msys2_machine() -> MachineFacts {
     MachineFacts {
-        variables: variables(&[
+        variables: readable_variables(&[
             ("COMSPEC", r"C:\WINDOWS\system32\cmd.exe"),
             ("MSYSTEM", "UCRT64"),
             ("SHELL", "/usr/bin/bash"),
         ]),
-        ..windows()
+        ..windows_machine()
     }
 }
 
-pub(crate) fn without_model() -> MachineFacts {
-    MachineFacts { session: SessionFacts { context: None, ..session_with_model() }, ..linux() }
+pub(crate) fn machine_without_model() -> MachineFacts {
+    MachineFacts {
+        session: SessionFacts { context: None, ..session_with_model() },
+        ..linux_machine()
+    }
 }
 
 pub(crate) fn session_with_model() -> SessionFacts {
@@ -133,6 +136,6 @@ pub(crate) fn session_with_model() -> SessionFacts {
             turns: 5,
             gc: None,
         }),
-        ..linux().session
+        ..linux_machine().session
     }
 }

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use crate::aspect::ReportAspect;
 use crate::gather::gather_facts;
 use crate::other_environment::CommandLocation;
-use crate::report::report;
+use crate::report::build_report;
 
 /// Get facts about this computer, its terminal and this session. Do not guess them.
 #[derive(ToolInput)]
@@ -42,7 +42,7 @@ impl Tool for GetEnvironment {
         };
         // The clock's time zone and the programs on `PATH` are read from disk.
         let facts = cx.blocking(move |_| gather_facts(session, place)).await?;
-        Ok(Output::json(report(self.aspect, &facts)?.into()))
+        Ok(Output::json(build_report(self.aspect, &facts)?.into()))
     }
 }
 

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::types::{Error, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 
 /// Returns the facts of a user at a terminal in a folder, without a model.
-fn at_terminal() -> SessionFacts {
+fn session_at_terminal() -> SessionFacts {
     SessionFacts {
         working_directory: "/home/user/project".to_owned(),
         parent_process: Some("fish".to_owned()),
@@ -21,7 +21,7 @@ fn at_terminal() -> SessionFacts {
     }
 }
 
-fn with_model() -> SessionFacts {
+fn session_with_model() -> SessionFacts {
     let context = ContextFacts {
         model: "local/moon".to_owned(),
         context_limit: 1000,
@@ -34,11 +34,11 @@ fn with_model() -> SessionFacts {
         session_id: "s1".to_owned(),
         agent_id: "main".to_owned(),
         context: Some(context),
-        ..at_terminal()
+        ..session_at_terminal()
     }
 }
 
-fn host() -> FakeHost {
+fn host_with_session() -> FakeHost {
     FakeHost::new(tool_environment::__jaato::MODULE)
 }
 
@@ -46,7 +46,7 @@ fn call_tool(host: &FakeHost, arguments: Value) -> Result<Value, Error> {
     host.call("get_environment", arguments).map(|output| Value::Object(output.content))
 }
 
-fn keys(value: &Value) -> Vec<&str> {
+fn object_keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     keys
@@ -54,9 +54,10 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn call_without_an_aspect_reports_everything() {
-    let whole = call_tool(&host().with_session(with_model()), json!({})).unwrap();
+    let whole =
+        call_tool(&host_with_session().with_session(session_with_model()), json!({})).unwrap();
     assert_eq!(
-        keys(&whole),
+        object_keys(&whole),
         ["arch", "context", "cwd", "datetime", "network", "os", "session", "shell", "terminal"]
     );
     assert_eq!(whole["context"]["percent_used"], 25.0);
@@ -66,7 +67,7 @@ fn call_without_an_aspect_reports_everything() {
 
 #[test]
 fn terminal_shell_and_directory_are_read_from_the_session() {
-    let host = host().with_session(at_terminal());
+    let host = host_with_session().with_session(session_at_terminal());
     let told = |aspect: &str| call_tool(&host, json!({ "aspect": aspect })).unwrap();
     assert_eq!(told("cwd"), json!({ "cwd": "/home/user/project" }));
     assert_eq!(told("shell")["current"], "fish");
@@ -75,7 +76,7 @@ fn terminal_shell_and_directory_are_read_from_the_session() {
 
 #[test]
 fn context_and_session_queries_fail_without_a_model_and_are_null_in_all() {
-    let host = host().with_session(at_terminal());
+    let host = host_with_session().with_session(session_at_terminal());
     for (aspect, what) in [("context", "Context"), ("session", "Session")] {
         let error = call_tool(&host, json!({ "aspect": aspect })).unwrap_err();
         let text = format!("Session not available. {what} info requires session injection.");
@@ -88,9 +89,9 @@ fn context_and_session_queries_fail_without_a_model_and_are_null_in_all() {
 
 #[test]
 fn machine_aspects_need_no_session() {
-    let host = host();
+    let host = host_with_session();
     for aspect in ["os", "arch", "datetime", "network"] {
-        assert!(!keys(&call_tool(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
+        assert!(!object_keys(&call_tool(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
     }
     let asked: Vec<_> =
         host.service_requests().into_iter().map(|request| request.operation).collect();
@@ -101,7 +102,7 @@ fn machine_aspects_need_no_session() {
 
 #[test]
 fn an_unknown_aspect_never_reaches_the_plugin() {
-    let host = host().with_session(with_model());
+    let host = host_with_session().with_session(session_with_model());
     for aspect in [json!("moon"), json!("o s"), json!("")] {
         let error = call_tool(&host, json!({ "aspect": aspect })).unwrap_err();
         assert_eq!(error.kind, ErrorKind::InvalidArguments, "{aspect}");
