@@ -16,7 +16,7 @@ const PROCESSES_LISTED_MAX: usize = 16;
 
 /// Builds a result with the new output, marks that output as reported, and shows the screen to
 /// users.
-pub async fn answer(
+pub async fn build_result(
     cx: &Reporter,
     session: &ShellSession,
     waited: &WaitResult,
@@ -24,7 +24,7 @@ pub async fn answer(
     let mut answer = Map::new();
     let drawn = output::stream_new_output(cx, session, &mut answer, output::OUTPUT_KEY).await?;
     let drawn = {
-        let mut live = session.live();
+        let mut live = session.lock_live();
         answer.insert("is_alive".to_owned(), live.end.is_none().into());
         if let Some(end) = &live.end {
             add_program_end(&mut answer, end);
@@ -53,7 +53,7 @@ fn screen_change_text(live: &mut LiveSessionState, is_drawn: bool) -> String {
         live.shown_rows.clear();
         return String::new();
     }
-    let rows = live.screen.lines();
+    let rows = live.screen.visible_lines();
     let before = std::mem::replace(&mut live.shown_rows, rows);
     changed_rows::changed_rows(&before, &live.shown_rows)
 }

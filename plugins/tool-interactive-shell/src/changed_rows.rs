@@ -21,7 +21,7 @@ pub fn changed_rows(before: &[String], now: &[String]) -> String {
         if is_empty(row) {
             continue;
         }
-        if row_before(before, at, moved) == Some(row) {
+        if previous_row(before, at, moved) == Some(row) {
             is_gap = true;
             continue;
         }
@@ -42,12 +42,13 @@ fn row_shift(before: &[String], now: &[String]) -> isize {
     let longest = before.len().max(now.len()) as isize;
     let same = |by: isize| {
         let same = now.iter().enumerate();
-        same.filter(|(at, row)| !is_empty(row) && row_before(before, *at, by) == Some(row)).count()
+        same.filter(|(at, row)| !is_empty(row) && previous_row(before, *at, by) == Some(row))
+            .count()
     };
     (-longest..=longest).max_by_key(|by| (same(*by), -by.abs())).unwrap_or(0)
 }
 
-fn row_before(before: &[String], at: usize, moved: isize) -> Option<&String> {
+fn previous_row(before: &[String], at: usize, moved: isize) -> Option<&String> {
     before.get(at.checked_add_signed(moved)?)
 }
 
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(before: &str, now: &str, expected: &str) {
+    fn check_changed_rows(before: &str, now: &str, expected: &str) {
         assert_eq!(changed_rows(&screen_rows(before), &screen_rows(now)), expected);
     }
 
@@ -72,35 +73,35 @@ mod tests {
 
     #[test]
     fn the_first_screen_is_shown_without_its_empty_rows() {
-        check("", VIM, "one\ntwo\n\"a.txt\" 2L, 8B      1,1      All");
+        check_changed_rows("", VIM, "one\ntwo\n\"a.txt\" 2L, 8B      1,1      All");
     }
 
     #[test]
     fn only_changed_rows_of_the_next_screen_are_shown() {
         let typed = "one\ntwo and more\n~\n~\n~\n-- INSERT --      2,9      All";
-        check(VIM, typed, "…\ntwo and more\n-- INSERT --      2,9      All");
+        check_changed_rows(VIM, typed, "…\ntwo and more\n-- INSERT --      2,9      All");
         let last = "one\ntwo\n~\n~\n~\n:wq";
-        check(VIM, last, "…\n:wq");
+        check_changed_rows(VIM, last, "…\n:wq");
         let both = "ONE\ntwo\nthree\n~\n~\nstatus";
-        check(VIM, both, "ONE\n…\nthree\nstatus");
+        check_changed_rows(VIM, both, "ONE\n…\nthree\nstatus");
     }
 
     #[test]
     fn moved_rows_are_not_shown_again() {
-        check("1\n2\n3\n4\n5", "2\n3\n4\n5\n6", "…\n6");
-        check("1\n2\n3\n4\n5", "0\n1\n2\n3\n4", "0");
-        check("1\n2\n3\n4\nstatus 1", "3\n4\n5\n6\nstatus 2", "…\n5\n6\nstatus 2");
+        check_changed_rows("1\n2\n3\n4\n5", "2\n3\n4\n5\n6", "…\n6");
+        check_changed_rows("1\n2\n3\n4\n5", "0\n1\n2\n3\n4", "0");
+        check_changed_rows("1\n2\n3\n4\nstatus 1", "3\n4\n5\n6\nstatus 2", "…\n5\n6\nstatus 2");
     }
 
     #[test]
     fn unchanged_screen_is_reported_as_unchanged() {
-        check(VIM, VIM, NOTHING);
-        check("one", "\n~\n", NOTHING);
+        check_changed_rows(VIM, VIM, NOTHING);
+        check_changed_rows("one", "\n~\n", NOTHING);
     }
 
     #[test]
     fn screens_of_different_sizes_are_compared() {
-        check("a\nb", "a\nb\nc\nd", "…\nc\nd");
-        check("a\nb\nc\nd", "c\nd", NOTHING);
+        check_changed_rows("a\nb", "a\nb\nc\nd", "…\nc\nd");
+        check_changed_rows("a\nb\nc\nd", "c\nd", NOTHING);
     }
 }

@@ -32,13 +32,13 @@ pub async fn close_session(
     if session.is_alive() && !end_program(session, host).await {
         return Ok(None);
     }
-    session.end_left().await.map(Some)
+    session.end_leftover_processes().await.map(Some)
 }
 
 /// Ends a program: with the end of its input if it reads, then with SIGHUP, then by killing
 /// everything that it has started. Returns false if even that does not end it.
 async fn end_program(session: &ShellSession, host: &Reporter) -> bool {
-    let control = session.control();
+    let control = session.program_control();
     let waits = control.state().await.unwrap_or_default().waits;
     let is_busy = waits == Some(TerminalWait::Busy);
     if !is_busy && end_by_closing_input(session, host).await {
@@ -57,7 +57,7 @@ async fn end_program(session: &ShellSession, host: &Reporter) -> bool {
 /// Ends the input and waits for the program's end. Gives up if the end of input cannot be typed
 /// because the program does not read.
 async fn end_by_closing_input(session: &ShellSession, host: &Reporter) -> bool {
-    let typed = pin!(session.control().end_input());
+    let typed = pin!(session.program_control().end_input());
     match select(typed, pin!(host.sleep(END_OF_INPUT))).await {
         Either::Left((typed, _)) => {
             typed.is_ok() && has_ended_within(session, host, END_OF_INPUT).await
@@ -69,7 +69,7 @@ async fn end_by_closing_input(session: &ShellSession, host: &Reporter) -> bool {
 /// Waits for the program's end.
 async fn has_ended_within(session: &ShellSession, host: &Reporter, longest: Duration) -> bool {
     let _wanted = session.read_without_pauses();
-    let mut changes = session.changes();
+    let mut changes = session.change_receiver();
     let mut over = pin!(host.sleep(longest));
     loop {
         changes.borrow_and_update();

@@ -35,7 +35,7 @@ pub fn parse_command_line(line: &str) -> Option<ParsedCommandLine> {
 
 impl ParsedCommandLine {
     /// Returns the words to start, including the shell for a line.
-    pub fn start_words(self, shell: &str) -> Vec<String> {
+    pub fn words_to_start(self, shell: &str) -> Vec<String> {
         match self {
             Self::Program(words) => words,
             Self::Line(line) => vec![shell.to_owned(), "-c".to_owned(), line],
@@ -122,7 +122,7 @@ mod tests {
         ] {
             line(given);
         }
-        let words = parse_command_line("a | b").unwrap().start_words("/bin/sh");
+        let words = parse_command_line("a | b").unwrap().words_to_start("/bin/sh");
         assert_eq!(words, ["/bin/sh", "-c", "a | b"]);
     }
 

@@ -109,7 +109,7 @@ impl InteractiveShellSettings {
 }
 
 /// Returns the schema of the configuration.
-pub fn schema() -> Option<Value> {
+pub fn config_schema() -> Option<Value> {
     serde_json::to_value(schemars::schema_for!(InteractiveShellConfig)).ok()
 }
 
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn config_keys_match_the_original_plus_two_switches() {
-        let schema = schema().unwrap();
+        let schema = config_schema().unwrap();
         let keys: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(
             keys,

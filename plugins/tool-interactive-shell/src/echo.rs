@@ -33,30 +33,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(output: &str, typed: &str, expected: &str) {
+    fn check_stripped_echo(output: &str, typed: &str, expected: &str) {
         assert_eq!(strip_echo(output, typed), expected);
     }
 
     #[test]
     fn echo_of_a_typed_line_is_removed() {
-        check("print('hello')\nhello\n>>> ", "print('hello')\n", "hello\n>>> ");
-        check("print(1)\n1\n>>> ", "print(1)\r\n", "1\n>>> ");
-        check("x = 1 \n>>> ", "x = 1\n", ">>> ");
+        check_stripped_echo("print('hello')\nhello\n>>> ", "print('hello')\n", "hello\n>>> ");
+        check_stripped_echo("print(1)\n1\n>>> ", "print(1)\r\n", "1\n>>> ");
+        check_stripped_echo("x = 1 \n>>> ", "x = 1\n", ">>> ");
     }
 
     #[test]
     fn echo_of_later_lines_after_prompts_is_removed() {
         let shown = "for i in range(2):\n...     print(i)\n... \n0\n1\n>>> ";
-        check(shown, "for i in range(2):\n    print(i)\n\n", "0\n1\n>>> ");
+        check_stripped_echo(shown, "for i in range(2):\n    print(i)\n\n", "0\n1\n>>> ");
     }
 
     #[test]
     fn program_output_is_not_removed_as_echo() {
-        check("hello\n>>> ", "print('hello')\n", "hello\n>>> ");
-        check("yes\n", "y", "yes\n");
-        check("y", "y", "y");
-        check("", "x\n", "");
-        check("\nnext question: ", "\n", "next question: ");
-        check("a\nb\n", "a\nnot b at all\n", "b\n");
+        check_stripped_echo("hello\n>>> ", "print('hello')\n", "hello\n>>> ");
+        check_stripped_echo("yes\n", "y", "yes\n");
+        check_stripped_echo("y", "y", "y");
+        check_stripped_echo("", "x\n", "");
+        check_stripped_echo("\nnext question: ", "\n", "next question: ");
+        check_stripped_echo("a\nb\n", "a\nnot b at all\n", "b\n");
     }
 }

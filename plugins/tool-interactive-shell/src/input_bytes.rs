@@ -44,7 +44,7 @@ pub fn typed_bytes(text: &str, mode: ProgramInputMode) -> Vec<u8> {
 }
 
 /// Returns the length of a line that the terminal would truncate.
-pub fn line_too_long(bytes: &[u8], mode: ProgramInputMode) -> Option<usize> {
+pub fn too_long_line_length(bytes: &[u8], mode: ProgramInputMode) -> Option<usize> {
     match mode {
         ProgramInputMode::Lines => {
             let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::len);
@@ -63,44 +63,44 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, mode: ProgramInputMode, expected: &str) {
+    fn check_typed_bytes(text: &str, mode: ProgramInputMode, expected: &str) {
         assert_eq!(String::from_utf8(typed_bytes(text, mode)).unwrap(), expected);
     }
 
     #[test]
     fn newline_is_typed_as_the_enter_key() {
-        check("ls\n", ProgramInputMode::Lines, "ls\n");
-        check("ls\r\n", ProgramInputMode::Lines, "ls\n");
-        check("ls\n", ProgramInputMode::Pipe, "ls\n");
-        check("ls\n", ProgramInputMode::Keys, "ls\r");
-        check(":q!\r", ProgramInputMode::Keys, ":q!\r");
-        check("ls\n", ProgramInputMode::Paste, "ls\r");
+        check_typed_bytes("ls\n", ProgramInputMode::Lines, "ls\n");
+        check_typed_bytes("ls\r\n", ProgramInputMode::Lines, "ls\n");
+        check_typed_bytes("ls\n", ProgramInputMode::Pipe, "ls\n");
+        check_typed_bytes("ls\n", ProgramInputMode::Keys, "ls\r");
+        check_typed_bytes(":q!\r", ProgramInputMode::Keys, ":q!\r");
+        check_typed_bytes("ls\n", ProgramInputMode::Paste, "ls\r");
     }
 
     #[test]
     fn line_longer_than_the_terminal_limit_is_detected() {
         let longest = "x".repeat(LINE_BYTES_MAX);
         let lines = format!("{longest}\n{longest}");
-        assert_eq!(line_too_long(lines.as_bytes(), ProgramInputMode::Lines), None);
+        assert_eq!(too_long_line_length(lines.as_bytes(), ProgramInputMode::Lines), None);
         let longer = format!("a\nx{longest}\n");
         assert_eq!(
-            line_too_long(longer.as_bytes(), ProgramInputMode::Lines),
+            too_long_line_length(longer.as_bytes(), ProgramInputMode::Lines),
             Some(LINE_BYTES_MAX + 1)
         );
         for mode in [ProgramInputMode::Pipe, ProgramInputMode::Keys, ProgramInputMode::Paste] {
-            assert_eq!(line_too_long(longer.as_bytes(), mode), None);
+            assert_eq!(too_long_line_length(longer.as_bytes(), mode), None);
         }
     }
 
     #[test]
     fn several_lines_are_typed_as_a_paste() {
-        check("a\n  b\n", ProgramInputMode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
-        check("a\nb", ProgramInputMode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
+        check_typed_bytes("a\n  b\n", ProgramInputMode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
+        check_typed_bytes("a\nb", ProgramInputMode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
     }
 
     #[test]
     fn text_with_keys_is_never_pasted() {
-        check("i\nx\u{1b}:wq\n", ProgramInputMode::Paste, "i\rx\u{1b}:wq\r");
-        check("a\u{1b}[201~\nrm\n", ProgramInputMode::Paste, "a\u{1b}[201~\rrm\r");
+        check_typed_bytes("i\nx\u{1b}:wq\n", ProgramInputMode::Paste, "i\rx\u{1b}:wq\r");
+        check_typed_bytes("a\u{1b}[201~\nrm\n", ProgramInputMode::Paste, "a\u{1b}[201~\rrm\r");
     }
 }

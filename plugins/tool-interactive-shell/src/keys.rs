@@ -114,45 +114,45 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, expected: Option<&[u8]>) {
+    fn check_key_bytes(name: &str, expected: Option<&[u8]>) {
         assert_eq!(key_bytes(name, CursorKeyMode::Normal).as_deref(), expected, "{name}");
     }
 
     #[test]
     fn original_key_names_send_their_control_codes() {
-        check("c-c", Some(b"\x03"));
-        check("c-d", Some(END_OF_TRANSMISSION));
-        check("c-z", Some(b"\x1a"));
-        check("c-l", Some(b"\x0c"));
-        check("c-\\", Some(b"\x1c"));
-        check("C-C", Some(b"\x03"));
-        check("c", Some(b"\x03"));
-        check("\\", Some(b"\x1c"));
+        check_key_bytes("c-c", Some(b"\x03"));
+        check_key_bytes("c-d", Some(END_OF_TRANSMISSION));
+        check_key_bytes("c-z", Some(b"\x1a"));
+        check_key_bytes("c-l", Some(b"\x0c"));
+        check_key_bytes("c-\\", Some(b"\x1c"));
+        check_key_bytes("C-C", Some(b"\x03"));
+        check_key_bytes("c", Some(b"\x03"));
+        check_key_bytes("\\", Some(b"\x1c"));
     }
 
     #[test]
     fn every_letter_has_its_control_code() {
         for (number, letter) in (1_u8..).zip('a'..='z') {
-            check(&format!("c-{letter}"), Some(&[number]));
+            check_key_bytes(&format!("c-{letter}"), Some(&[number]));
         }
-        check("c-]", Some(b"\x1d"));
-        check("c-_", Some(b"\x1f"));
+        check_key_bytes("c-]", Some(b"\x1d"));
+        check_key_bytes("c-_", Some(b"\x1f"));
     }
 
     #[test]
     fn named_keys_and_alt_combinations_send_their_sequences() {
-        check("Enter", Some(b"\r"));
-        check("up", Some(b"\x1b[A"));
-        check("f12", Some(b"\x1b[24~"));
-        check("m-x", Some(b"\x1bx"));
-        check("m-enter", Some(b"\x1b\r"));
+        check_key_bytes("Enter", Some(b"\r"));
+        check_key_bytes("up", Some(b"\x1b[A"));
+        check_key_bytes("f12", Some(b"\x1b[24~"));
+        check_key_bytes("m-x", Some(b"\x1bx"));
+        check_key_bytes("m-enter", Some(b"\x1b\r"));
         assert_eq!(key_bytes("up", CursorKeyMode::Application).as_deref(), Some(&b"\x1bOA"[..]));
     }
 
     #[test]
     fn unknown_key_names_are_rejected() {
         for name in ["bogus", "", "c-", "cc", "c-cc", "c-日", "x", "m-"] {
-            check(name, None);
+            check_key_bytes(name, None);
         }
         assert!(known_keys().contains("c-c, c-d, c-z, c-l, c-\\"), "{}", known_keys());
     }

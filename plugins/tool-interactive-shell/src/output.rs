@@ -33,20 +33,20 @@ impl<'a> OutputStreaming<'a> {
     ///
     /// # Errors
     /// `cancelled`, or the reason why the host does not accept the text.
-    pub async fn send(&mut self, host: &Reporter, text: String) -> Result<()> {
+    pub async fn stream_text(&mut self, host: &Reporter, text: String) -> Result<()> {
         self.bytes += text.len() as u64;
         host.keep_and_show(OUTPUT_KEY, text).await
     }
 
     /// Ends streaming with a result, which contains the streamed text.
-    pub fn finish(mut self) {
+    pub fn finish_with_result(mut self) {
         self.bytes = 0;
     }
 }
 
 impl Drop for OutputStreaming<'_> {
     fn drop(&mut self) {
-        self.session.live().transcript.count_lost(self.bytes);
+        self.session.lock_live().transcript.add_lost_bytes(self.bytes);
         self.session.streaming.fetch_sub(1, SeqCst);
     }
 }
@@ -54,7 +54,7 @@ impl Drop for OutputStreaming<'_> {
 /// Takes the older part of a long text, once. During a flood, more text may arrive while it is
 /// sent, and the caller must check its time limit first.
 pub fn take_surplus_text(live: &mut LiveSessionState) -> Option<String> {
-    let text = live.transcript.take_surplus()?;
+    let text = live.transcript.take_surplus_text()?;
     Some(without_echo(live, text))
 }
 
@@ -73,7 +73,7 @@ pub async fn stream_new_output(
     answer: &mut Map<String, Value>,
     key: &str,
 ) -> Result<Option<String>> {
-    let (mut text, drawn) = take_new_output(&mut session.live(), answer);
+    let (mut text, drawn) = take_new_output(&mut session.lock_live(), answer);
     // The host replaces this by the text.
     answer.insert(key.to_owned(), "".into());
     if let Some(drawn) = &drawn {
@@ -106,8 +106,9 @@ fn take_new_output(
         answer.insert("cursor".to_owned(), json!({ "row": row, "column": column }));
     }
     let is_full_screen = live.screen.is_full_screen();
-    let unseen = if is_drawn { live.screen.unseen_above() } else { live.screen.unseen_text() };
-    live.transcript.push(&unseen);
+    let unseen =
+        if is_drawn { live.screen.unseen_text_above_screen() } else { live.screen.unseen_text() };
+    live.transcript.push_text(&unseen);
     // Text below a full-screen program is reported after the program has ended.
     let new = if is_full_screen { String::new() } else { live.transcript.take_text() };
     live.mark_reported();
@@ -115,7 +116,7 @@ fn take_new_output(
         live.screen.release_memory();
     }
     let text = if is_drawn { new } else { without_echo(live, new) };
-    (text, is_drawn.then(|| live.screen.lines().join("\n")))
+    (text, is_drawn.then(|| live.screen.visible_lines().join("\n")))
 }
 
 /// Removes echoed text at the start of new output.

@@ -1,9 +1,9 @@
 //! Opens the trace log so that only its owner can access it, on each system.
 
 #[cfg(not(unix))]
-pub use elsewhere::{open, open_own};
+pub use elsewhere::{open_for_appending, open_in_own_folder};
 #[cfg(unix)]
-pub use unix::{open, open_own};
+pub use unix::{open_for_appending, open_in_own_folder};
 
 #[cfg(unix)]
 mod unix {
@@ -17,12 +17,12 @@ mod unix {
 
     /// Opens a file for appending, for its owner only. Rejects links and everything that is not a
     /// file.
-    pub fn open(path: &Path) -> Result<File> {
+    pub fn open_for_appending(path: &Path) -> Result<File> {
         open_at(CWD, path)
     }
 
     /// Opens a file in a folder that only this user can access.
-    pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
+    pub fn open_in_own_folder(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
         let user = rustix::process::geteuid().as_raw();
         let path = temporary.join(format!("jaato-{user}"));
         match mkdirat(CWD, &path, Mode::RWXU) {
@@ -76,16 +76,16 @@ mod elsewhere {
     use std::io::Result;
     use std::path::{Path, PathBuf};
 
-    pub fn open(path: &Path) -> Result<File> {
+    pub fn open_for_appending(path: &Path) -> Result<File> {
         OpenOptions::new().create(true).append(true).open(path)
     }
 
     /// On this system, the temporary folder belongs to the user.
-    pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
+    pub fn open_in_own_folder(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
         let folder = temporary.join("jaato");
         create_dir_all(&folder)?;
         let path = folder.join(name);
-        Ok((path.clone(), open(&path)?))
+        Ok((path.clone(), open_for_appending(&path)?))
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
 
     const AT_TEMPORARY: TraceLocation = TraceLocation::AtTemporary;
 
-    fn mode(path: &std::path::Path) -> u32 {
+    fn permission_mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
@@ -121,7 +121,7 @@ mod tests {
             rest,
             "[InteractiveShell:main] spawn: id=session_0, cmd=bash --norc, backend=pty\n"
         );
-        assert_eq!(mode(&path), 0o600);
+        assert_eq!(permission_mode(&path), 0o600);
     }
 
     #[test]
@@ -131,8 +131,8 @@ mod tests {
         let path = PathBuf::from(trace.path_or_reason().unwrap());
         trace.write_line("one");
         assert!(fs::read_to_string(&path).unwrap().ends_with("[InteractiveShell] one\n"));
-        assert_eq!(mode(path.parent().unwrap()), 0o700);
-        assert_eq!(mode(&path), 0o600);
+        assert_eq!(permission_mode(path.parent().unwrap()), 0o700);
+        assert_eq!(permission_mode(&path), 0o600);
     }
 
     #[test]

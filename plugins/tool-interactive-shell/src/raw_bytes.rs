@@ -25,7 +25,7 @@ pub struct RawOutputPiece {
 
 impl RawOutputBuffer {
     /// Adds received bytes.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
         let kept = &bytes[bytes.len().saturating_sub(BYTES_MAX)..];
         let excess = (self.kept.len() + kept.len()).saturating_sub(BYTES_MAX);
         self.kept.drain(..excess);
@@ -56,37 +56,37 @@ impl RawOutputBuffer {
 mod tests {
     use super::*;
 
-    fn piece(text: &str, lost: u64, left: u64) -> RawOutputPiece {
+    fn output_piece(text: &str, lost: u64, left: u64) -> RawOutputPiece {
         RawOutputPiece { text: text.to_owned(), lost, left }
     }
 
     #[test]
     fn raw_output_is_returned_once() {
         let mut raw = RawOutputBuffer::default();
-        raw.push(b"\x1b[31mred");
-        assert_eq!(raw.take_oldest(100), piece("\x1b[31mred", 0, 0));
-        assert_eq!(raw.take_oldest(100), piece("", 0, 0));
+        raw.push_bytes(b"\x1b[31mred");
+        assert_eq!(raw.take_oldest(100), output_piece("\x1b[31mred", 0, 0));
+        assert_eq!(raw.take_oldest(100), output_piece("", 0, 0));
     }
 
     #[test]
     fn raw_output_is_split_between_characters() {
         let mut raw = RawOutputBuffer::default();
-        raw.push("a日b".as_bytes());
-        assert_eq!(raw.take_oldest(3), piece("a", 0, 4));
-        assert_eq!(raw.take_oldest(3), piece("日", 0, 1));
-        assert_eq!(raw.take_oldest(3), piece("b", 0, 0));
-        raw.push(&[0xff, 0x80, 0x80, 0x80]);
+        raw.push_bytes("a日b".as_bytes());
+        assert_eq!(raw.take_oldest(3), output_piece("a", 0, 4));
+        assert_eq!(raw.take_oldest(3), output_piece("日", 0, 1));
+        assert_eq!(raw.take_oldest(3), output_piece("b", 0, 0));
+        raw.push_bytes(&[0xff, 0x80, 0x80, 0x80]);
         assert_eq!(raw.take_oldest(2).left, 2);
     }
 
     #[test]
     fn raw_output_beyond_the_limit_is_dropped_and_counted() {
         let mut raw = RawOutputBuffer::default();
-        raw.push(&vec![b'x'; BYTES_MAX + 10]);
-        raw.push(b"yz");
+        raw.push_bytes(&vec![b'x'; BYTES_MAX + 10]);
+        raw.push_bytes(b"yz");
         let all = raw.take_oldest(usize::MAX);
         assert_eq!((all.lost, all.left, all.text.len()), (12, 0, BYTES_MAX));
         assert!(all.text.ends_with("xyz"));
-        assert_eq!(raw.take_oldest(10), piece("", 0, 0));
+        assert_eq!(raw.take_oldest(10), output_piece("", 0, 0));
     }
 }

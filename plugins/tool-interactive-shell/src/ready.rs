@@ -83,7 +83,7 @@ pub struct ProgramObservation {
 }
 
 /// Returns the reason to return a result, or `None` to look again.
-pub fn decide(look: &ProgramObservation) -> Option<ResultReason> {
+pub fn decide_result_reason(look: &ProgramObservation) -> Option<ResultReason> {
     let state = &look.state;
     let is_silent = look.silence >= look.idle_timeout;
     let is_read = state.has_output != Some(true)
@@ -95,7 +95,7 @@ pub fn decide(look: &ProgramObservation) -> Option<ResultReason> {
     let decided = match state.waits {
         Some(TerminalWait::Busy) => None,
         Some(TerminalWait::Reading) => is_seen.then_some(ResultReason::Waiting),
-        Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
+        Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_timed_read(look),
         Some(TerminalWait::ReadingForAWhile) => None,
         Some(TerminalWait::Relaying | TerminalWait::Unknown) | None => {
             let is_command = look.is_on_terminal && !look.is_mid_line && !look.is_drawn;
@@ -107,7 +107,7 @@ pub fn decide(look: &ProgramObservation) -> Option<ResultReason> {
 }
 
 /// Decides for a program that reads with a timeout. It may only wait for a timer.
-fn decide_for_a_while(look: &ProgramObservation) -> Option<ResultReason> {
+fn decide_for_timed_read(look: &ProgramObservation) -> Option<ResultReason> {
     let state = &look.state;
     let is_prompt = (look.is_mid_line || look.is_drawn) && state.is_pause != Some(true);
     let takes = state.wait_ms.map(Duration::from_millis);
@@ -124,7 +124,7 @@ fn decide_for_a_while(look: &ProgramObservation) -> Option<ResultReason> {
 }
 
 /// Returns the interval until the next look.
-pub fn next_look(last: Duration, silence: Duration) -> Duration {
+pub fn next_check_interval(last: Duration, silence: Duration) -> Duration {
     let longest = if silence >= LONG { LOOK_LONG } else { LOOK_MAX };
     (last * 3 / 2).clamp(LOOK_MIN, longest)
 }
@@ -167,36 +167,36 @@ mod tests {
     #[test]
     fn a_program_that_waits_is_ready_at_once() {
         let waiting = observation(Some(TerminalWait::Reading));
-        assert_eq!(decide(&waiting), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&waiting), Some(ResultReason::Waiting));
     }
 
     #[test]
     fn program_must_wait_a_minimum_time_to_be_ready() {
         let mut first = observation(Some(TerminalWait::Reading));
         first.state.waited_us = Some(WAIT_US_MIN - 1);
-        assert_eq!(decide(&first), None);
+        assert_eq!(decide_result_reason(&first), None);
         first.state.waited_us = None;
-        assert_eq!(decide(&first), None);
+        assert_eq!(decide_result_reason(&first), None);
     }
 
     #[test]
     fn result_requires_typed_input_consumed_and_output_read() {
         let mut typed = observation(Some(TerminalWait::Reading));
         typed.state.has_input = Some(true);
-        assert_eq!(decide(&typed), None);
+        assert_eq!(decide_result_reason(&typed), None);
         let mut behind = observation(Some(TerminalWait::Reading));
         behind.taken_bytes = 9;
-        assert_eq!(decide(&behind), None);
+        assert_eq!(decide_result_reason(&behind), None);
         let mut more = observation(Some(TerminalWait::Reading));
         more.state.has_output = Some(true);
-        assert_eq!(decide(&more), None);
+        assert_eq!(decide_result_reason(&more), None);
     }
 
     #[test]
     fn silence_does_not_end_the_wait_for_a_busy_program() {
         let mut busy = observation(Some(TerminalWait::Busy));
         busy.silence = Duration::from_secs(3600);
-        assert_eq!(decide(&busy), None);
+        assert_eq!(decide_result_reason(&busy), None);
     }
 
     #[test]
@@ -204,36 +204,36 @@ mod tests {
         let mut busy = observation(Some(TerminalWait::Busy));
         busy.ends_busy_waits = true;
         busy.silence = busy.idle_timeout - Duration::from_millis(1);
-        assert_eq!(decide(&busy), None);
+        assert_eq!(decide_result_reason(&busy), None);
         busy.silence = busy.idle_timeout;
-        assert_eq!(decide(&busy), Some(ResultReason::Silence));
+        assert_eq!(decide_result_reason(&busy), Some(ResultReason::Silence));
         busy.state.has_output = Some(true);
-        assert_eq!(decide(&busy), None, "pending output is read first");
+        assert_eq!(decide_result_reason(&busy), None, "pending output is read first");
         let mut timer = observation(Some(TerminalWait::ReadingForAWhile));
         (timer.state.wait_ms, timer.silence) = (Some(1500), timer.idle_timeout);
-        assert_eq!(decide(&timer), None);
+        assert_eq!(decide_result_reason(&timer), None);
         timer.ends_busy_waits = true;
-        assert_eq!(decide(&timer), Some(ResultReason::Silence));
+        assert_eq!(decide_result_reason(&timer), Some(ResultReason::Silence));
     }
 
     #[test]
     fn silence_decides_if_the_program_state_is_unknown() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
             let mut unknown = observation(waits);
-            assert_eq!(decide(&unknown), None);
+            assert_eq!(decide_result_reason(&unknown), None);
             unknown.silence = unknown.idle_timeout;
-            assert_eq!(decide(&unknown), Some(ResultReason::Silence));
+            assert_eq!(decide_result_reason(&unknown), Some(ResultReason::Silence));
             unknown.state.has_output = Some(true);
-            assert_eq!(decide(&unknown), None);
+            assert_eq!(decide_result_reason(&unknown), None);
         }
     }
 
     /// Looks at a terminal every 10 ms of a virtual clock. Returns after how many milliseconds of
     /// silence a result is returned.
-    fn given_after(look: &ProgramObservation) -> Option<u64> {
+    fn result_delay_ms(look: &ProgramObservation) -> Option<u64> {
         (0..10_000).step_by(10).find(|at| {
             let at = ProgramObservation { silence: Duration::from_millis(*at), ..look.clone() };
-            decide(&at) == Some(ResultReason::Silence)
+            decide_result_reason(&at) == Some(ResultReason::Silence)
         })
     }
 
@@ -241,13 +241,13 @@ mod tests {
     fn remote_command_without_a_prompt_needs_a_longer_silence() {
         for waits in [None, Some(TerminalWait::Relaying), Some(TerminalWait::Unknown)] {
             let command = ProgramObservation { is_on_terminal: true, ..observation(waits) };
-            assert_eq!(given_after(&command), Some(3000), "`sleep 2`, a wrong password");
+            assert_eq!(result_delay_ms(&command), Some(3000), "`sleep 2`, a wrong password");
             let prompt = ProgramObservation { is_mid_line: true, ..command.clone() };
-            assert_eq!(given_after(&prompt), Some(500));
+            assert_eq!(result_delay_ms(&prompt), Some(500));
             let screen = ProgramObservation { is_drawn: true, ..command.clone() };
-            assert_eq!(given_after(&screen), Some(500));
+            assert_eq!(result_delay_ms(&screen), Some(500));
             let pipes = ProgramObservation { is_on_terminal: false, ..command.clone() };
-            assert_eq!(given_after(&pipes), Some(500), "shells show no prompts there");
+            assert_eq!(result_delay_ms(&pipes), Some(500), "shells show no prompts there");
         }
     }
 
@@ -260,28 +260,28 @@ mod tests {
         let second = Duration::from_secs(1);
         let set =
             ProgramObservation { idle_timeout: second, ends_busy_waits: true, ..command.clone() };
-        assert_eq!(given_after(&set), Some(1000));
+        assert_eq!(result_delay_ms(&set), Some(1000));
         let long =
             ProgramObservation { idle_timeout: second * 5, ends_busy_waits: true, ..command };
-        assert_eq!(given_after(&long), Some(5000));
+        assert_eq!(result_delay_ms(&long), Some(5000));
     }
 
     #[test]
     fn timed_wait_needs_a_prompt_or_a_repetition() {
         let weak = observation(Some(TerminalWait::ReadingForAWhile));
-        assert_eq!(decide(&weak), None);
+        assert_eq!(decide_result_reason(&weak), None);
         let prompt = ProgramObservation { is_mid_line: true, ..weak.clone() };
-        assert_eq!(decide(&prompt), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&prompt), Some(ResultReason::Waiting));
         let screen = ProgramObservation { is_drawn: true, ..weak.clone() };
-        assert_eq!(decide(&screen), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&screen), Some(ResultReason::Waiting));
         let mut again = ProgramObservation { silence: AGAIN_SILENCE, ..weak.clone() };
-        assert_eq!(decide(&again), None);
+        assert_eq!(decide_result_reason(&again), None);
         again.state.waited_again = Some(AGAIN_MIN);
-        assert_eq!(decide(&again), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&again), Some(ResultReason::Waiting));
         again.state.has_input = Some(true);
-        assert_eq!(decide(&again), None);
+        assert_eq!(decide_result_reason(&again), None);
         let silent = ProgramObservation { silence: Duration::from_millis(500), ..weak };
-        assert_eq!(decide(&silent), Some(ResultReason::Silence));
+        assert_eq!(decide_result_reason(&silent), Some(ResultReason::Silence));
     }
 
     #[test]
@@ -290,33 +290,33 @@ mod tests {
         timer.state.wait_ms = Some(1500);
         timer.state.waited_again = Some(AGAIN_MIN);
         timer.silence = Duration::from_millis(1549);
-        assert_eq!(decide(&timer), None);
+        assert_eq!(decide_result_reason(&timer), None);
         timer.silence = Duration::from_millis(1550);
-        assert_eq!(decide(&timer), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&timer), Some(ResultReason::Waiting));
         timer.state.waited_again = Some(AGAIN_MIN - 1);
-        assert_eq!(decide(&timer), None, "silence does not count here");
+        assert_eq!(decide_result_reason(&timer), None, "silence does not count here");
         timer.state.wait_ms = Some(5000);
         timer.silence = Duration::from_millis(1);
-        assert_eq!(decide(&timer), Some(ResultReason::Waiting), "a server's timer");
+        assert_eq!(decide_result_reason(&timer), Some(ResultReason::Waiting), "a server's timer");
     }
 
     #[test]
     fn pause_between_two_keys_is_not_a_prompt() {
         let mut pause = observation(Some(TerminalWait::ReadingForAWhile));
         (pause.is_drawn, pause.state.wait_ms) = (true, Some(1000));
-        assert_eq!(decide(&pause), Some(ResultReason::Waiting));
+        assert_eq!(decide_result_reason(&pause), Some(ResultReason::Waiting));
         pause.state.is_pause = Some(true);
-        assert_eq!(decide(&pause), None);
+        assert_eq!(decide_result_reason(&pause), None);
     }
 
     #[test]
     fn poll_interval_grows_to_a_maximum() {
         let mut at = LOOK_MIN;
         for _ in 0..20 {
-            at = next_look(at, Duration::ZERO);
+            at = next_check_interval(at, Duration::ZERO);
         }
         assert_eq!(at, LOOK_MAX);
-        assert_eq!(next_look(LOOK_LONG, LONG), LOOK_LONG);
-        assert_eq!(next_look(Duration::ZERO, Duration::ZERO), LOOK_MIN);
+        assert_eq!(next_check_interval(LOOK_LONG, LONG), LOOK_LONG);
+        assert_eq!(next_check_interval(Duration::ZERO, Duration::ZERO), LOOK_MIN);
     }
 }

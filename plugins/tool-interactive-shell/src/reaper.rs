@@ -13,21 +13,21 @@ use crate::shells::ShellRegistry;
 const LOOK_MIN: Duration = Duration::from_millis(10);
 
 /// Closes expired sessions until no session is left.
-pub async fn run(shells: Arc<ShellRegistry>) {
+pub async fn run_reaper(shells: Arc<ShellRegistry>) {
     while let Some(next) = shells.next_expiry() {
         if shells.home.sleep(next.max(LOOK_MIN)).await.is_err() {
             return;
         }
         let now = Instant::now();
-        for session in shells.list() {
-            if shells.expiry(&session) <= now {
-                reap(&shells, session, now);
+        for session in shells.list_sessions() {
+            if shells.session_expiry(&session) <= now {
+                close_if_expired(&shells, session, now);
             }
         }
     }
 }
 
-fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
+fn close_if_expired(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
     let settings = &shells.settings;
     let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
     let why = if is_old {
@@ -36,7 +36,7 @@ fn reap(shells: &Arc<ShellRegistry>, session: Arc<ShellSession>, now: Instant) {
         format!("after {} s without use", settings.idle.as_secs_f64())
     };
     shells.trace.write_line(format_args!("reap: id={}, {why}", session.id));
-    shells.forget_because(&session, &why);
+    shells.remove_expired_session(&session, &why);
     shells.home.log(LogLevel::Debug, format_args!("session `{}` was closed {why}", session.id));
     let host = shells.home.clone();
     // Runs in a separate task, because a program may take a second to end.

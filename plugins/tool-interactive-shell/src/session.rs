@@ -175,22 +175,22 @@ impl ShellSession {
     }
 
     /// Returns the handle that controls the program.
-    pub fn control(&self) -> &dyn BackendControl {
+    pub fn program_control(&self) -> &dyn BackendControl {
         &*self.control
     }
 
     /// Locks the changing state.
-    pub fn live(&self) -> MutexGuard<'_, LiveSessionState> {
+    pub fn lock_live(&self) -> MutexGuard<'_, LiveSessionState> {
         self.live.lock()
     }
 
     /// Returns true while the program runs.
     pub fn is_alive(&self) -> bool {
-        self.live().end.is_none()
+        self.lock_live().end.is_none()
     }
 
     /// Returns a receiver of changes. Each change is a different number.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn change_receiver(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
@@ -215,14 +215,14 @@ impl ShellSession {
     ///
     /// # Errors
     /// If the input cannot be typed.
-    pub async fn write(
+    pub async fn type_bytes(
         &self,
         host: &Reporter,
         bytes: &[u8],
         longest: Duration,
     ) -> Result<ConsumedInput> {
-        self.note_typed();
-        let write = pin!(self.control.write(bytes, longest));
+        self.record_input();
+        let write = pin!(self.control.write_within(bytes, longest));
         let late = pin!(host.sleep(longest + ANSWER_DELAY));
         Ok(match select(write, late).await {
             Either::Left((taken, _)) => match taken? {
@@ -238,21 +238,21 @@ impl ShellSession {
 
     /// Types the terminal's own reply. Errors are ignored, because a closed terminal needs no
     /// reply.
-    pub async fn reply(&self, bytes: &[u8]) {
-        let _ = self.control.write(bytes, REPLY_LONGEST).await;
+    pub async fn send_reply(&self, bytes: &[u8]) {
+        let _ = self.control.write_within(bytes, REPLY_LONGEST).await;
     }
 
     /// Records that something was typed.
-    pub fn note_typed(&self) {
-        let mut live = self.live();
+    pub fn record_input(&self) {
+        let mut live = self.lock_live();
         live.is_at_prompt = false;
         live.has_typed = true;
         live.moved = Instant::now();
     }
 
     /// Records the row in which the program waits before any input.
-    pub fn note_first_prompt(&self) {
-        let mut live = self.live();
+    pub fn record_first_prompt(&self) {
+        let mut live = self.lock_live();
         if !live.has_typed {
             live.first_prompt = Some(live.screen.cursor_line().trim_end().to_owned());
         }
@@ -269,7 +269,7 @@ impl ShellSession {
             && state.waiter_pid.is_some()
             && state.waiter_pid == state.foreground_pid
             && state.has_input != Some(true);
-        let live = self.live();
+        let live = self.lock_live();
         let row = live.screen.cursor_line();
         let row = row.trim_end();
         let is_prompt = !row.is_empty() && live.first_prompt.as_deref() == Some(row);
@@ -278,12 +278,12 @@ impl ShellSession {
 
     /// Returns true if the shell's last mark was the end of its prompt.
     pub fn is_at_prompt(&self) -> bool {
-        self.live().is_at_prompt
+        self.lock_live().is_at_prompt
     }
 
     /// Returns the number of bytes shown so far.
     pub fn shown_bytes(&self) -> u64 {
-        self.live().screen.processed_bytes()
+        self.lock_live().screen.processed_bytes()
     }
 
     /// Asks the system for the program's state and adds the screen's information.
@@ -296,7 +296,7 @@ impl ShellSession {
             Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
             Err(_) => Default::default(),
         };
-        let live = self.live();
+        let live = self.lock_live();
         Ok(ProgramObservation {
             state,
             taken_bytes: live.screen.processed_bytes(),
@@ -310,57 +310,57 @@ impl ShellSession {
     }
 
     /// Reads events until the program has ended.
-    pub async fn read(&self, events: Box<dyn BackendEvents>, host: &Reporter) {
+    pub async fn read_events(&self, events: Box<dyn BackendEvents>, host: &Reporter) {
         let (mut events, mut unpaid) = (GatheredEvents::new(events), 0);
         loop {
             match events.next(host, || self.has_waiting_call()).await {
                 Ok(Some(TerminalUpdate::Output(bytes))) => {
                     self.process_output(&bytes);
-                    self.make_room(host).await;
+                    self.wait_for_room(host).await;
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
                         let pauses = u32::try_from(unpaid / BACKGROUND_BYTES).unwrap_or(u32::MAX);
                         unpaid = 0;
-                        self.pause(host, BACKGROUND_PAUSE.saturating_mul(pauses)).await;
+                        self.pause_reading(host, BACKGROUND_PAUSE.saturating_mul(pauses)).await;
                     }
                 }
                 Ok(Some(TerminalUpdate::Exited(exit))) => {
                     if !exit.left_running.is_empty() {
                         *self.lock_events() = Some(events.into_events());
                     }
-                    return self.finish(ProgramEnd::Exit(exit));
+                    return self.record_end(ProgramEnd::Exit(exit));
                 }
                 Ok(None) => {
-                    return self.finish(ProgramEnd::Lost(
+                    return self.record_end(ProgramEnd::Lost(
                         "its terminal ended without reporting an exit".to_owned(),
                     ));
                 }
-                Err(error) => return self.finish(ProgramEnd::Lost(error.message)),
+                Err(error) => return self.record_end(ProgramEnd::Lost(error.message)),
             }
         }
     }
 
     /// Waits for a call that takes new output. If there is none, drops the oldest text.
-    async fn make_room(&self, host: &Reporter) {
-        while self.live().transcript.is_full() {
+    async fn wait_for_room(&self, host: &Reporter) {
+        while self.lock_live().transcript.is_full() {
             let is_over = host.sleep(STREAMING_PAUSE).await.is_err();
             if is_over || !is_streamed(&self.streaming) {
-                self.live().transcript.drop_oldest();
+                self.lock_live().transcript.drop_older_half();
             }
         }
     }
 
     fn process_output(&self, bytes: &[u8]) {
         let replies = {
-            let mut live = self.live();
+            let mut live = self.lock_live();
             live.moved = Instant::now();
-            live.screen.feed(bytes);
+            live.screen.feed_output(bytes);
             if let Some(scrolled) = live.screen.take_scrolled() {
-                live.transcript.push(&scrolled);
+                live.transcript.push_text(&scrolled);
             }
-            live.raw.push(bytes);
+            live.raw.push_bytes(bytes);
             for mark in live.marks.scan(bytes) {
-                live.note_mark(mark.kind);
+                live.record_mark(mark.kind);
             }
             live.screen.take_replies()
         };
@@ -372,10 +372,10 @@ impl ShellSession {
     }
 
     /// Pauses a flood while no call waits for it. The more floods pause, the longer the pause.
-    async fn pause(&self, host: &Reporter, pause: Duration) {
+    async fn pause_reading(&self, host: &Reporter, pause: Duration) {
         static PAUSING: AtomicU32 = AtomicU32::new(0);
         let _pausing = CounterGuard::increment(&PAUSING);
-        let mut changes = self.changes();
+        let mut changes = self.change_receiver();
         let mut slept = pin!(host.sleep(pause.saturating_mul(PAUSING.load(SeqCst))));
         while !self.has_waiting_call() {
             let changed = pin!(changes.changed());
@@ -390,8 +390,8 @@ impl ShellSession {
     ///
     /// # Errors
     /// If they cannot be ended.
-    pub async fn end_left(&self) -> Result<Vec<LeftoverProcess>> {
-        let left = match &self.live().end {
+    pub async fn end_leftover_processes(&self) -> Result<Vec<LeftoverProcess>> {
+        let left = match &self.lock_live().end {
             Some(ProgramEnd::Exit(exit)) => exit.left_running.clone(),
             Some(ProgramEnd::Lost(_)) | None => Vec::new(),
         };
@@ -399,7 +399,7 @@ impl ShellSession {
             return Ok(left);
         }
         self.control.end().await?;
-        if let Some(ProgramEnd::Exit(exit)) = &mut self.live().end {
+        if let Some(ProgramEnd::Exit(exit)) = &mut self.lock_live().end {
             exit.left_running.clear();
         }
         drop(self.lock_events().take());
@@ -410,8 +410,8 @@ impl ShellSession {
         self.held.lock()
     }
 
-    fn finish(&self, end: ProgramEnd) {
-        self.live().end = Some(end);
+    fn record_end(&self, end: ProgramEnd) {
+        self.lock_live().end = Some(end);
         self.notify_change();
     }
 
@@ -477,7 +477,7 @@ impl LiveSessionState {
             || !self.screen.unseen_text().text.is_empty()
     }
 
-    fn note_mark(&mut self, mark: MarkKind) {
+    fn record_mark(&mut self, mark: MarkKind) {
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
@@ -492,7 +492,7 @@ impl LiveSessionState {
 
 impl Drop for UnpausedReading<'_> {
     fn drop(&mut self) {
-        self.0.live().used = Instant::now();
+        self.0.lock_live().used = Instant::now();
         self.0.wanted.fetch_sub(1, SeqCst);
     }
 }

@@ -73,7 +73,7 @@ impl State for InteractiveShellPlugin {
             ),
             &std::env::temp_dir(),
         );
-        let backend = backend::preferred().as_str();
+        let backend = backend::preferred_backend().as_str();
         let InteractiveShellSettings { sessions_max, lifetime, idle, .. } = &settings;
         trace.write_line(format_args!(
             "initialize: max_sessions={sessions_max}, max_lifetime={}, max_idle={}, backend={backend}, \
@@ -85,7 +85,7 @@ impl State for InteractiveShellPlugin {
             home: home.clone(),
             settings,
             trace,
-            nonce: nonce()?,
+            nonce: new_mark_nonce()?,
             shell: tokio::sync::OnceCell::new(),
             table: Mutex::default(),
         };
@@ -93,20 +93,20 @@ impl State for InteractiveShellPlugin {
     }
 
     async fn close(&self) {
-        for session in self.0.list() {
+        for session in self.0.list_sessions() {
             // The program's stream ends with the instance even if this fails.
-            let _ = session.control().end().await;
+            let _ = session.program_control().end().await;
         }
         self.0.trace.write_line("shutdown: all sessions closed");
     }
 
     fn describe(description: &mut Description) {
-        description.config_schema = config::schema();
+        description.config_schema = config::config_schema();
     }
 }
 
 /// Creates a nonce that no program can guess.
-fn nonce() -> Result<MarkNonce> {
+fn new_mark_nonce() -> Result<MarkNonce> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::new(ErrorKind::Io, format!("no random numbers: {error}")))?;
@@ -120,14 +120,14 @@ impl ShellRegistry {
     ///
     /// # Errors
     /// `limit_reached` if too many sessions run, `not_found` if the program does not exist.
-    pub async fn spawn(
+    pub async fn spawn_session(
         self: &Arc<Self>,
         command: &str,
         parsed: ParsedCommandLine,
         name: Option<&str>,
         size: (u16, u16),
     ) -> Result<Arc<ShellSession>> {
-        let place = self.reserve()?;
+        let place = self.reserve_session()?;
         let shell = start::environment_shell(self).await?;
         let program = parsed.program().unwrap_or("sh").to_owned();
         let start = ProgramStart {
@@ -137,18 +137,19 @@ impl ShellRegistry {
             label: command.to_owned(),
             ..start::program_start(parsed, shell, &self.nonce)
         };
-        let StartedProgram { backend, control, events } = match backend::start(&self.home, &start)
-            .await
-        {
-            Ok(started) => started,
-            Err(error) => {
-                // The error message contains the whole command, so it is left out.
-                self.trace
-                    .write_line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
-                return Err(start::missing_program_error(error, command));
-            }
-        };
-        let id = self.name(name);
+        let StartedProgram { backend, control, events } =
+            match backend::start_in_best_backend(&self.home, &start).await {
+                Ok(started) => started,
+                Err(error) => {
+                    // The error message contains the whole command, so it is left out.
+                    self.trace.write_line(format_args!(
+                        "spawn: cmd={program}, error={}",
+                        error.kind.name()
+                    ));
+                    return Err(start::missing_program_error(error, command));
+                }
+            };
+        let id = self.unused_session_name(name);
         self.trace.write_line(format_args!(
             "spawn: id={id}, cmd={program}, backend={}",
             backend.as_str()
@@ -156,8 +157,8 @@ impl ShellRegistry {
         let (session, replies) =
             ShellSession::new(id, command.to_owned(), backend, control, size, &self.nonce);
         let session = Arc::new(session);
-        self.lock().backend = Some(backend);
-        self.insert(&session);
+        self.lock_sessions().backend = Some(backend);
+        self.insert_session(&session);
         drop(place);
         self.start_background_tasks(&session, events, replies);
         Ok(session)
@@ -173,8 +174,8 @@ impl ShellRegistry {
         let (reader, host) = (Arc::clone(session), self.home.clone());
         let inner = Arc::clone(self);
         self.home.spawn(async move {
-            reader.read(events, &host).await;
-            let end = reader.live().end.as_ref().map_or_else(String::new, ToString::to_string);
+            reader.read_events(events, &host).await;
+            let end = reader.lock_live().end.as_ref().map_or_else(String::new, ToString::to_string);
             inner.trace.write_line(format_args!("end: id={}, {end}", reader.id));
             watch_sessions::show_screen(&reader).await;
         });
@@ -182,20 +183,20 @@ impl ShellRegistry {
         self.home.spawn(async move {
             while let Some(bytes) = replies.recv().await {
                 let Some(session) = typist.upgrade() else { return };
-                session.reply(&bytes).await;
+                session.send_reply(&bytes).await;
             }
         });
         let (is_reaping, is_watching) = {
-            let mut table = self.lock();
+            let mut table = self.lock_sessions();
             let before = (table.is_reaping, table.is_watching);
             (table.is_reaping, table.is_watching) = (true, true);
             before
         };
         if !is_reaping {
-            self.home.spawn(reaper::run(Arc::clone(self)));
+            self.home.spawn(reaper::run_reaper(Arc::clone(self)));
         }
         if !is_watching && session.backend == BackendName::Pty {
-            self.home.spawn(watch_sessions::follow_user_news(Arc::clone(self)));
+            self.home.spawn(watch_sessions::follow_user_actions(Arc::clone(self)));
         }
     }
 
@@ -203,8 +204,8 @@ impl ShellRegistry {
     ///
     /// # Errors
     /// `not_found`, which lists the existing sessions.
-    pub fn get(&self, id: &str) -> Result<Arc<ShellSession>> {
-        let table = self.lock();
+    pub fn session_by_id(&self, id: &str) -> Result<Arc<ShellSession>> {
+        let table = self.lock_sessions();
         if let Some(session) = table.sessions.values().find(|session| session.id == id) {
             return Ok(Arc::clone(session));
         }
@@ -222,24 +223,24 @@ impl ShellRegistry {
     }
 
     /// Returns the backend of the last program, or the preferred one.
-    pub fn backend(&self) -> BackendName {
-        self.lock().backend.unwrap_or_else(backend::preferred)
+    pub fn current_backend(&self) -> BackendName {
+        self.lock_sessions().backend.unwrap_or_else(backend::preferred_backend)
     }
 
     /// Lists the sessions, oldest first.
-    pub fn list(&self) -> Vec<Arc<ShellSession>> {
-        self.lock().sessions.values().cloned().collect()
+    pub fn list_sessions(&self) -> Vec<Arc<ShellSession>> {
+        self.lock_sessions().sessions.values().cloned().collect()
     }
 
     /// Removes a session. Dropping its reader ends the program.
     pub fn remove_session(&self, session: &Arc<ShellSession>) {
-        self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
+        self.lock_sessions().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
     }
 
     /// Removes an automatically closed session and remembers the reason.
-    pub fn forget_because(&self, session: &Arc<ShellSession>, why: &str) {
+    pub fn remove_expired_session(&self, session: &Arc<ShellSession>, why: &str) {
         self.remove_session(session);
-        let mut table = self.lock();
+        let mut table = self.lock_sessions();
         if table.reaped.len() == REAPED_MAX {
             table.reaped.remove(0);
         }
@@ -248,30 +249,30 @@ impl ShellRegistry {
 
     /// Returns the time until the reaper's next check. `None` ends the reaper.
     pub fn next_expiry(&self) -> Option<Duration> {
-        let mut table = self.lock();
+        let mut table = self.lock_sessions();
         let now = Instant::now();
-        let expiries = table.sessions.values().map(|session| self.expiry(session));
+        let expiries = table.sessions.values().map(|session| self.session_expiry(session));
         let next = expiries.min().map(|at| at.saturating_duration_since(now));
         table.is_reaping = next.is_some();
         next
     }
 
     /// Returns when a session expires if it is not used again.
-    pub fn expiry(&self, session: &ShellSession) -> Instant {
+    pub fn session_expiry(&self, session: &ShellSession) -> Instant {
         let InteractiveShellSettings { lifetime, idle, .. } = self.settings;
-        let live = session.live();
+        let live = session.lock_live();
         let used = if session.has_waiting_call() { Instant::now() } else { live.used };
         if live.end.is_some() { used + idle } else { (session.begun + lifetime).min(used + idle) }
     }
 
     /// Records that the task that follows the users' actions has ended.
-    pub fn note_watch_end(&self) {
-        self.lock().is_watching = false;
+    pub fn record_watch_end(&self) {
+        self.lock_sessions().is_watching = false;
     }
 
     /// Reserves a place in the session limit.
-    fn reserve(&self) -> Result<SessionReservation<'_>> {
-        let mut table = self.lock();
+    fn reserve_session(&self) -> Result<SessionReservation<'_>> {
+        let mut table = self.lock_sessions();
         let alive: Vec<_> =
             table.sessions.values().filter(|session| session.is_alive()).map(|s| &s.id).collect();
         let max = self.settings.sessions_max;
@@ -289,8 +290,8 @@ impl ShellRegistry {
     }
 
     /// Returns an unused session name.
-    fn name(&self, wanted: Option<&str>) -> String {
-        let mut table = self.lock();
+    fn unused_session_name(&self, wanted: Option<&str>) -> String {
+        let mut table = self.lock_sessions();
         let is_taken = |table: &SessionTable, name: &str| {
             table.named.iter().any(|named| named == name)
                 || table.sessions.values().any(|session| session.id == name)
@@ -314,8 +315,8 @@ impl ShellRegistry {
         }
     }
 
-    fn insert(&self, session: &Arc<ShellSession>) {
-        let mut table = self.lock();
+    fn insert_session(&self, session: &Arc<ShellSession>) {
+        let mut table = self.lock_sessions();
         let ended: Vec<_> = table
             .sessions
             .iter()
@@ -332,13 +333,13 @@ impl ShellRegistry {
         table.sessions.insert(number, Arc::clone(session));
     }
 
-    fn lock(&self) -> MutexGuard<'_, SessionTable> {
+    fn lock_sessions(&self) -> MutexGuard<'_, SessionTable> {
         self.table.lock()
     }
 }
 
 impl Drop for SessionReservation<'_> {
     fn drop(&mut self) {
-        self.0.lock().starting -= 1;
+        self.0.lock_sessions().starting -= 1;
     }
 }

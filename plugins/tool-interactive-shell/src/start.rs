@@ -57,8 +57,8 @@ pub fn program_start(
     let marking = command.program().and_then(MarkingShell::from_program_name);
     let injection = marking
         .filter(|_| !shell.is_host && command.is_bare_shell())
-        .and_then(|shell| shell.injection(nonce, "$ "));
-    start.words = command.start_words(&shell.path);
+        .and_then(|shell| shell.startup_injection(nonce, "$ "));
+    start.words = command.words_to_start(&shell.path);
     if let Some(injection) = injection {
         start.words.splice(1..1, injection.arguments);
         start.variables.extend(injection.variables);

@@ -69,15 +69,15 @@ impl TraceLog {
         };
         let opened = match wanted {
             TraceLocation::Off => Err(io::Error::other("it is switched off")),
-            TraceLocation::At(path) => platform::open(&path).map(|file| (path, file)),
-            TraceLocation::AtTemporary => platform::open_own(temporary, FILE_NAME),
+            TraceLocation::At(path) => platform::open_for_appending(&path).map(|file| (path, file)),
+            TraceLocation::AtTemporary => platform::open_in_own_folder(temporary, FILE_NAME),
         };
         let (place, file) = match opened {
             Ok((path, file)) => (Ok(path), Some(file)),
             Err(error) => (Err(error.to_string()), None),
         };
         if let Some(file) = &file {
-            forget_if_old(file);
+            truncate_if_old(file);
         }
         Self { label, place, file: Mutex::new(file) }
     }
@@ -101,7 +101,7 @@ impl TraceLog {
 }
 
 /// Empties a trace that is too old. A trace of unknown age stays.
-fn forget_if_old(file: &File) {
+fn truncate_if_old(file: &File) {
     let changed = file.metadata().and_then(|facts| facts.modified());
     let age = changed.ok().and_then(|changed| changed.elapsed().ok());
     if age.is_some_and(|age| age > AGE_MAX) {

@@ -25,7 +25,7 @@ pub struct SessionTranscript {
 
 impl SessionTranscript {
     /// Adds new text.
-    pub fn push(&mut self, new: &UnseenText) {
+    pub fn push_text(&mut self, new: &UnseenText) {
         let is_open = !self.text.is_empty() && !self.text.ends_with('\n');
         if is_open && !new.continues && !new.text.is_empty() {
             self.text.push('\n');
@@ -44,19 +44,19 @@ impl SessionTranscript {
     }
 
     /// Drops the older half, because no call reads it.
-    pub fn drop_oldest(&mut self) {
+    pub fn drop_older_half(&mut self) {
         let half = self.text.ceil_char_boundary(self.text.len() / 2);
         self.text.drain(..half);
-        self.count_lost(half as u64);
+        self.add_lost_bytes(half as u64);
     }
 
     /// Counts bytes that a call took without returning them in a result.
-    pub fn count_lost(&mut self, bytes: u64) {
+    pub fn add_lost_bytes(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
     /// Takes the older text if the text is long.
-    pub fn take_surplus(&mut self) -> Option<String> {
+    pub fn take_surplus_text(&mut self) -> Option<String> {
         if self.text.len() < 2 * KEPT_BYTES {
             return None;
         }
@@ -84,19 +84,19 @@ impl SessionTranscript {
 mod tests {
     use super::*;
 
-    fn line(text: &str, continues: bool) -> UnseenText {
+    fn unseen_line(text: &str, continues: bool) -> UnseenText {
         UnseenText { text: text.to_owned(), continues }
     }
 
     #[test]
     fn new_text_is_returned_once_and_a_redrawn_line_is_separate() {
         let mut transcript = SessionTranscript::default();
-        transcript.push(&line("$ ", true));
+        transcript.push_text(&unseen_line("$ ", true));
         assert_eq!(transcript.take_text(), "$ ");
-        transcript.push(&line("ls\nb\n$ ", true));
-        transcript.push(&line("", false));
+        transcript.push_text(&unseen_line("ls\nb\n$ ", true));
+        transcript.push_text(&unseen_line("", false));
         assert_eq!(transcript.text(), "ls\nb\n$ ");
-        transcript.push(&line("$ pwd", false));
+        transcript.push_text(&unseen_line("$ pwd", false));
         assert_eq!(transcript.take_text(), "ls\nb\n$ \n$ pwd");
         assert_eq!(transcript.take_text(), "");
     }
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn a_call_streams_all_but_the_newest_text() {
         let mut transcript = SessionTranscript::default();
-        transcript.push(&line(&"x".repeat(2 * KEPT_BYTES - 1), true));
-        assert_eq!(transcript.take_surplus(), None);
-        transcript.push(&line("日本", true));
-        let surplus = transcript.take_surplus().unwrap();
+        transcript.push_text(&unseen_line(&"x".repeat(2 * KEPT_BYTES - 1), true));
+        assert_eq!(transcript.take_surplus_text(), None);
+        transcript.push_text(&unseen_line("日本", true));
+        let surplus = transcript.take_surplus_text().unwrap();
         assert!(surplus.len() + transcript.text().len() == 2 * KEPT_BYTES + 5);
         assert!((KEPT_BYTES - 3..=KEPT_BYTES).contains(&transcript.text().len()));
     }
@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn transcript_drops_the_oldest_text_and_counts_it() {
         let mut transcript = SessionTranscript::default();
-        transcript.push(&line(&"x".repeat(HELD_BYTES_MAX - 1), true));
+        transcript.push_text(&unseen_line(&"x".repeat(HELD_BYTES_MAX - 1), true));
         assert!(!transcript.is_full());
-        transcript.push(&line("日", true));
+        transcript.push_text(&unseen_line("日", true));
         assert!(transcript.is_full());
         let all = transcript.text().len();
-        transcript.drop_oldest();
+        transcript.drop_older_half();
         let lost = all - transcript.text().len();
-        transcript.count_lost(1);
+        transcript.add_lost_bytes(1);
         let note = format!("[… {} bytes that no call waited for are not kept …]\nx", lost + 1);
         assert!(transcript.take_text().starts_with(&note));
         assert_eq!(transcript.take_text(), "");

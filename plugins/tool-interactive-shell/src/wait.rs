@@ -79,7 +79,7 @@ const LONG_SILENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// `cancelled`.
-pub async fn wait(
+pub async fn wait_for_condition(
     session: &ShellSession,
     host: &Reporter,
     until: &WaitCondition,
@@ -100,7 +100,7 @@ pub async fn wait(
             program_activity(session, host, silence, &mut state).await?
         }
     };
-    streaming.finish();
+    streaming.finish_with_result();
     Ok(WaitResult { reason, doing, state, took: begun.elapsed() })
 }
 
@@ -125,7 +125,9 @@ async fn program_activity(
         }
         let look = session.observe_program(silence).await?;
         state.clone_from(&look.state);
-        if session.is_at_prompt() || ready::decide(&look) == Some(ResultReason::Waiting) {
+        if session.is_at_prompt()
+            || ready::decide_result_reason(&look) == Some(ResultReason::Waiting)
+        {
             return Ok(ProgramActivity::Waits);
         }
         if look.state.waits == Some(TerminalWait::Busy) {
@@ -150,7 +152,7 @@ async fn wait_for_program(
 ) -> Result<ResultReason> {
     let _wanted = session.read_without_pauses();
     let begun = Instant::now();
-    let mut changes = session.changes();
+    let mut changes = session.change_receiver();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.shown_bytes(), None);
     // Whether more output arrived in the last moment. A program that prints does not wait, and a
     // look takes longer than the print.
@@ -160,7 +162,9 @@ async fn wait_for_program(
         changes.borrow_and_update();
         if !session.is_alive() {
             return Ok(match until {
-                WaitCondition::Shown(pattern) if is_shown(&session.live(), pattern) => {
+                WaitCondition::Shown(pattern)
+                    if is_pattern_shown(&session.lock_live(), pattern) =>
+                {
                     ResultReason::Found
                 }
                 WaitCondition::Shown(_)
@@ -172,7 +176,7 @@ async fn wait_for_program(
         let mut silence = Duration::ZERO;
         let older = if let WaitCondition::Shown(pattern) = until {
             if searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE) {
-                let Some(older) = search_output(&mut session.live(), pattern) else {
+                let Some(older) = search_output(&mut session.lock_live(), pattern) else {
                     return Ok(ResultReason::Found);
                 };
                 searched = Some(Instant::now());
@@ -187,10 +191,10 @@ async fn wait_for_program(
                 ControlFlow::Break(reason) => return Ok(reason),
                 ControlFlow::Continue(it) => silence = it,
             }
-            take_surplus_text(&mut session.live())
+            take_surplus_text(&mut session.lock_live())
         };
         if let Some(older) = older {
-            streaming.send(host, older).await?;
+            streaming.stream_text(host, older).await?;
         }
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
@@ -198,7 +202,7 @@ async fn wait_for_program(
         }
         is_printing = wait_for_more_output(session, host, &mut changes, (pause, left)).await?;
         let now = session.shown_bytes();
-        pause = if now == bytes { ready::next_look(pause, silence) } else { LOOK_MIN };
+        pause = if now == bytes { ready::next_check_interval(pause, silence) } else { LOOK_MIN };
         bytes = now;
     }
 }
@@ -222,7 +226,7 @@ async fn check_program(
     let look = session.observe_program(idle).await?;
     state.clone_from(&look.state);
     *was_busy |= look.state.waits == Some(TerminalWait::Busy);
-    let ended = match (until, ready::decide(&look)) {
+    let ended = match (until, ready::decide_result_reason(&look)) {
         (WaitCondition::Prompt, Some(ResultReason::Silence)) | (_, None) => None,
         (_, Some(ResultReason::Waiting)) if !*was_busy && !has_news(ProgramActivity::Waits) => None,
         (_, Some(ResultReason::Silence)) if !has_news(silent_activity(state)) => None,
@@ -253,20 +257,20 @@ async fn wait_for_more_output(
 
 /// Returns true if there is anything new to report about a program with this activity.
 fn has_new_information(session: &ShellSession, doing: ProgramActivity) -> bool {
-    let live = session.live();
+    let live = session.lock_live();
     live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
 }
 
 /// Searches the output. Returns `None` if the pattern is found, otherwise the older part of a long
 /// text. The lock is held throughout, so the returned part has been searched.
 fn search_output(live: &mut LiveSessionState, pattern: &Regex) -> Option<Option<String>> {
-    (!is_shown(live, pattern)).then(|| take_surplus_text(live))
+    (!is_pattern_shown(live, pattern)).then(|| take_surplus_text(live))
 }
 
 /// Searches the new text, or the whole screen of a full-screen program.
-fn is_shown(live: &LiveSessionState, pattern: &Regex) -> bool {
+fn is_pattern_shown(live: &LiveSessionState, pattern: &Regex) -> bool {
     if live.screen.is_full_screen() {
-        return pattern.is_match(&live.screen.lines().join("\n"));
+        return pattern.is_match(&live.screen.visible_lines().join("\n"));
     }
     pattern.is_match(live.transcript.text()) || pattern.is_match(&live.screen.unseen_text().text)
 }
@@ -283,7 +287,7 @@ mod tests {
             LiveSessionState::new((24, 80), &MarkNonce::new("0123456789abcdef").unwrap());
         let push = |live: &mut LiveSessionState, text: &str| {
             let text = text.to_owned() + &"x".repeat(1024 * 1024);
-            live.transcript.push(&UnseenText { text, continues: true });
+            live.transcript.push_text(&UnseenText { text, continues: true });
         };
         let pattern = Regex::new("moon").unwrap();
         push(&mut live, "sun");

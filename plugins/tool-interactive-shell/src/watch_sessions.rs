@@ -16,7 +16,7 @@ const FRAME: Duration = Duration::from_millis(33);
 /// Shows the screen to users. If no one watches, this has no effect.
 pub async fn show_screen(session: &ShellSession) {
     let (screen, ansi) = {
-        let live = session.live();
+        let live = session.lock_live();
         let cursor = live.screen.cursor();
         let screen = TerminalScreen {
             terminal: 0,
@@ -26,29 +26,31 @@ pub async fn show_screen(session: &ShellSession) {
             columns: live.screen.columns(),
             cursor: cursor.is_visible.then_some((cursor.row, cursor.column)),
             is_full_screen: live.screen.is_full_screen(),
-            lines: live.screen.lines(),
+            lines: live.screen.visible_lines(),
             is_alive: live.end.is_none(),
         };
-        (screen, live.screen.ansi())
+        (screen, live.screen.ansi_text())
     };
     // The news report who watches.
-    let _ = session.control().show(screen, &ansi).await;
+    let _ = session.program_control().show_screen(screen, &ansi).await;
 }
 
 /// Follows the news about users until the host ends them.
-pub async fn follow_user_news(shells: Arc<ShellRegistry>) {
+pub async fn follow_user_actions(shells: Arc<ShellRegistry>) {
     if let Ok(mut news) = shells.home.terminal_news().await {
         while let Ok(Some(news)) = news.next().await {
-            handle_news(&shells, &news);
+            handle_user_action(&shells, &news);
         }
     }
-    shells.note_watch_end();
+    shells.record_watch_end();
 }
 
-fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
+fn handle_user_action(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
     let find = |terminal: u64| {
-        let is_it = |session: &Arc<ShellSession>| session.control().number() == Some(terminal);
-        shells.list().into_iter().find(is_it)
+        let is_it = |session: &Arc<ShellSession>| {
+            session.program_control().terminal_number() == Some(terminal)
+        };
+        shells.list_sessions().into_iter().find(is_it)
     };
     match news {
         TerminalUserAction::Watched { terminal, watchers } => {
@@ -58,14 +60,14 @@ fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
             session.notify_change();
             if *watchers > 0 && !session.is_shown_live.swap(true, SeqCst) {
                 let host = shells.home.clone();
-                shells.home.spawn(async move { show_live(&session, &host).await });
+                shells.home.spawn(async move { show_live_changes(&session, &host).await });
             }
         }
         // The number and timing of keys stay private, because they may form a password.
         TerminalUserAction::Typed { terminal, .. } => {
             let Some(session) = find(*terminal) else { return };
-            session.note_typed();
-            if !std::mem::replace(&mut session.live().typed_by_person, true) {
+            session.record_input();
+            if !std::mem::replace(&mut session.lock_live().typed_by_person, true) {
                 shells.trace.write_line(format_args!("person: id={}", session.id));
             }
             session.notify_change();
@@ -75,9 +77,9 @@ fn handle_news(shells: &Arc<ShellRegistry>, news: &TerminalUserAction) {
 }
 
 /// Shows each change while a user watches and the program runs.
-async fn show_live(session: &ShellSession, host: &Reporter) {
+async fn show_live_changes(session: &ShellSession, host: &Reporter) {
     let _wanted = session.read_without_pauses();
-    let mut changes = session.changes();
+    let mut changes = session.change_receiver();
     loop {
         changes.borrow_and_update();
         if !session.is_watched() || !session.is_alive() {

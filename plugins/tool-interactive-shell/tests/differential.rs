@@ -12,7 +12,7 @@ const ROWS: NonZero<u16> = NonZero::new(12).unwrap();
 const COLUMNS: NonZero<u16> = NonZero::new(40).unwrap();
 
 /// Returns the other emulator's screen in our format.
-fn other(bytes: &[u8]) -> (Vec<String>, (u16, u16), bool) {
+fn other_emulator_screen(bytes: &[u8]) -> (Vec<String>, (u16, u16), bool) {
     let mut parser = vt100::Parser::new(ROWS, COLUMNS, 0);
     parser.process(bytes);
     let screen = parser.screen();
@@ -26,12 +26,12 @@ fn other(bytes: &[u8]) -> (Vec<String>, (u16, u16), bool) {
 }
 
 #[track_caller]
-fn check(name: &str, bytes: &[u8]) {
+fn check_same_screen(name: &str, bytes: &[u8]) {
     let mut screen = EmulatedScreen::new(ROWS.get(), COLUMNS.get());
-    screen.feed(bytes);
+    screen.feed_output(bytes);
     let cursor = screen.cursor();
-    let ours = (screen.lines(), (cursor.row, cursor.column), screen.is_full_screen());
-    assert_eq!(ours, other(bytes), "{name}");
+    let ours = (screen.visible_lines(), (cursor.row, cursor.column), screen.is_full_screen());
+    assert_eq!(ours, other_emulator_screen(bytes), "{name}");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn both_emulators_show_the_same_for_program_output() {
         ),
     ];
     for (name, bytes) in &cases {
-        check(name, bytes.as_bytes());
+        check_same_screen(name, bytes.as_bytes());
     }
 }
 
@@ -111,6 +111,6 @@ fn both_emulators_show_the_same_after_random_edits() {
                 ),
             };
         }
-        check(&format!("seed {seed}: {bytes:?}"), bytes.as_bytes());
+        check_same_screen(&format!("seed {seed}: {bytes:?}"), bytes.as_bytes());
     }
 }

@@ -94,7 +94,7 @@ const PIECES: &[&[u8]] = &[
     b"0123456789abcdefghijklmnopq",
 ];
 
-fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
+fn random_stream(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..random.usize(1..120) {
         match random.u8(0..10) {
@@ -113,16 +113,16 @@ fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-type Seen =
+type SeenScreen =
     (Vec<String>, String, ScreenCursor, UnseenText, Vec<u8>, String, bool, Option<UnseenText>);
 
 /// Returns everything that can be observed from outside.
-fn seen_screen(screen: &mut EmulatedScreen) -> Seen {
+fn seen_screen(screen: &mut EmulatedScreen) -> SeenScreen {
     let replies = screen.take_replies();
     let scrolled = screen.take_scrolled();
     (
-        screen.lines(),
-        screen.ansi(),
+        screen.visible_lines(),
+        screen.ansi_text(),
         screen.cursor(),
         screen.unseen_text(),
         replies,
@@ -136,18 +136,18 @@ fn seen_screen(screen: &mut EmulatedScreen) -> Seen {
 fn stream_split_anywhere_gives_the_same_screen() {
     for seed in 0..1500 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let bytes = stream(&mut random);
+        let bytes = random_stream(&mut random);
         let mut whole = EmulatedScreen::new(6, 17);
-        whole.feed(&bytes);
+        whole.feed_output(&bytes);
         let expected = seen_screen(&mut whole);
         let mut single = EmulatedScreen::new(6, 17);
-        bytes.chunks(1).for_each(|byte| single.feed(byte));
+        bytes.chunks(1).for_each(|byte| single.feed_output(byte));
         assert_eq!(seen_screen(&mut single), expected, "seed {seed}, byte by byte: {bytes:?}");
         let mut cut = EmulatedScreen::new(6, 17);
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             let (piece, others) = rest.split_at(random.usize(1..=rest.len().min(40)));
-            cut.feed(piece);
+            cut.feed_output(piece);
             rest = others;
         }
         assert_eq!(seen_screen(&mut cut), expected, "seed {seed}: {bytes:?}");
@@ -155,8 +155,8 @@ fn stream_split_anywhere_gives_the_same_screen() {
 }
 
 /// Returns a flood of lines, most of them plain, mixed with pieces of other kinds.
-fn flood(random: &mut fastrand::Rng) -> Vec<u8> {
-    let mut bytes = if random.bool() { stream(random) } else { b"$ \r\n".to_vec() };
+fn random_flood(random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = if random.bool() { random_stream(random) } else { b"$ \r\n".to_vec() };
     for number in 0..random.usize(0..6000) {
         match random.u16(0..4000) {
             0 => bytes.extend_from_slice(random.choice(PIECES).unwrap()),
@@ -177,9 +177,9 @@ fn flood_in_large_pieces_gives_the_same_screen() {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut whole, mut cut) = (EmulatedScreen::new(6, 17), EmulatedScreen::new(6, 17));
         for _ in 0..random.u8(1..5) {
-            let bytes = flood(&mut random);
-            whole.feed(&bytes);
-            bytes.chunks(1000).for_each(|piece| cut.feed(piece));
+            let bytes = random_flood(&mut random);
+            whole.feed_output(&bytes);
+            bytes.chunks(1000).for_each(|piece| cut.feed_output(piece));
             match random.u8(0..6) {
                 0 => [&mut whole, &mut cut].map(|screen| screen.resize(9, 30)).into(),
                 1 => [&mut whole, &mut cut].map(|screen| screen.resize(6, 17)).into(),
@@ -201,7 +201,7 @@ fn random_input_and_resizes_never_panic_or_show_control_characters() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut screen = EmulatedScreen::new(random.u16(1..30), random.u16(1..90));
         for _ in 0..40 {
-            screen.feed(&stream(&mut random));
+            screen.feed_output(&random_stream(&mut random));
             match random.u8(0..6) {
                 0 => screen.resize(random.u16(0..60), random.u16(0..140)),
                 1 => screen.mark_seen(),
@@ -228,7 +228,7 @@ fn mark_seen_leaves_no_unseen_text_after_any_input() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut screen = EmulatedScreen::new(6, 17);
         for _ in 0..5 {
-            screen.feed(&stream(&mut random));
+            screen.feed_output(&random_stream(&mut random));
             screen.mark_seen();
             if !screen.is_full_screen() {
                 assert_eq!(screen.unseen_text(), UnseenText::default(), "seed {seed}");
@@ -242,7 +242,8 @@ fn resizes_during_a_flood_keep_unseen_text_limited() {
     let mut random = fastrand::Rng::with_seed(7);
     let mut screen = EmulatedScreen::new(24, 80);
     for _ in 0..300 {
-        screen.feed("a line that stays unread, and is rather long\r\n".repeat(40).as_bytes());
+        screen
+            .feed_output("a line that stays unread, and is rather long\r\n".repeat(40).as_bytes());
         screen.resize(random.u16(1..100), random.u16(2..200));
     }
     let unseen = screen.unseen_text();
@@ -253,7 +254,7 @@ fn resizes_during_a_flood_keep_unseen_text_limited() {
 }
 
 /// Returns the memory of this process in bytes, if the system reports it.
-fn resident() -> Option<u64> {
+fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/statm").ok()?;
     status.split(' ').nth(1)?.parse::<u64>().ok().map(|pages| pages * 4096)
 }
@@ -261,7 +262,7 @@ fn resident() -> Option<u64> {
 /// Each of these accumulates without a limit in an unprotected emulator.
 #[test]
 fn endless_input_takes_limited_memory() {
-    let Some(before) = resident() else {
+    let Some(before) = resident_bytes() else {
         return skip("the system does not report memory usage");
     };
     let floods: [(&str, Vec<u8>); 5] = [
@@ -274,15 +275,15 @@ fn endless_input_takes_limited_memory() {
     let mut screens = Vec::new();
     for (begin, flood) in &floods {
         let mut screen = EmulatedScreen::new(24, 80);
-        screen.feed(begin.as_bytes());
+        screen.feed_output(begin.as_bytes());
         for _ in 0..24 {
-            screen.feed(flood);
+            screen.feed_output(flood);
             drop(screen.take_scrolled());
         }
         screens.push(screen);
     }
     // The limit covers five histories of a thousand rows, the allocator's reserve and parallel
     // tests. Each flood has at least 24 MB.
-    let grown = resident().unwrap().saturating_sub(before);
+    let grown = resident_bytes().unwrap().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes");
 }

@@ -17,7 +17,7 @@ const NONCE: &str = "n0nce4theShells";
 
 /// The way in which a shell is set up.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum SetupMethod {
     Line,
     Injection,
 }
@@ -59,27 +59,27 @@ impl Terminal {
     fn next_prompt(&mut self) -> Vec<MarkKind> {
         let end = format!("\x1b]133;B;jaato={NONCE}\x07");
         let found = self.session.expect(end.as_bytes()).unwrap();
-        self.screen.feed(found.as_bytes());
+        self.screen.feed_output(found.as_bytes());
         let marks = self.scanner.scan(found.as_bytes());
         marks.into_iter().map(|ShellMark { kind, .. }| kind).collect()
     }
 }
 
 /// Checks a shell after its setup. `program` must not load a startup file that interferes.
-fn check(shell: MarkableShell, program: &[&str], way: Way) {
+fn check_shell(shell: MarkableShell, program: &[&str], way: SetupMethod) {
     use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
     let name = format!("{}-{way:?}-{}", program.join("-").replace('/', "_"), std::process::id());
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&home).unwrap();
     let nonce = MarkNonce::new(NONCE).unwrap();
     let injection = match way {
-        Way::Line => ShellInjection::default(),
-        Way::Injection => shell.injection(&nonce, "$ ").unwrap(),
+        SetupMethod::Line => ShellInjection::default(),
+        SetupMethod::Injection => shell.startup_injection(&nonce, "$ ").unwrap(),
     };
     let Some(mut terminal) = Terminal::new(program, &injection, &home) else { return };
     let first = match way {
-        Way::Line => terminal.type_line(&shell.setup_line(&nonce)),
-        Way::Injection => terminal.next_prompt(),
+        SetupMethod::Line => terminal.type_line(&shell.setup_line(&nonce)),
+        SetupMethod::Injection => terminal.next_prompt(),
     };
     assert_eq!(first[first.len() - 2..], [PromptStart, InputStart], "{first:?}");
 
@@ -104,11 +104,14 @@ fn check(shell: MarkableShell, program: &[&str], way: Way) {
     // A second setup does not print the marks twice.
     terminal.type_line(&shell.setup_line(&nonce));
     assert_eq!(terminal.type_line("true").iter().filter(|kind| **kind == PromptStart).count(), 1);
-    if matches!((shell, way), (MarkableShell::Bash, Way::Injection)) {
+    if matches!((shell, way), (MarkableShell::Bash, SetupMethod::Injection)) {
         terminal.type_line("env");
-        assert!(!terminal.screen.lines().join("").contains(NONCE), "children know the nonce");
+        assert!(
+            !terminal.screen.visible_lines().join("").contains(NONCE),
+            "children know the nonce"
+        );
     }
-    assert!(terminal.screen.is_mid_line(), "{:?}", terminal.screen.lines());
+    assert!(terminal.screen.is_mid_line(), "{:?}", terminal.screen.visible_lines());
     drop(terminal);
     // A shell that is ending may still write its history there.
     let _ = std::fs::remove_dir_all(&home);
@@ -116,40 +119,44 @@ fn check(shell: MarkableShell, program: &[&str], way: Way) {
 
 #[test]
 fn bash_prints_marks_after_setup() {
-    check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Line);
-    check(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], Way::Injection);
+    check_shell(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], SetupMethod::Line);
+    check_shell(MarkableShell::Bash, &["bash", "--noprofile", "--norc"], SetupMethod::Injection);
 }
 
 #[test]
 fn bash_with_user_startup_files_prints_marks_after_setup() {
-    check(MarkableShell::Bash, &["bash", "-i"], Way::Injection);
+    check_shell(MarkableShell::Bash, &["bash", "-i"], SetupMethod::Injection);
 }
 
 #[test]
 fn zsh_prints_marks_after_setup() {
-    check(MarkableShell::Zsh, &["zsh", "-f"], Way::Line);
+    check_shell(MarkableShell::Zsh, &["zsh", "-f"], SetupMethod::Line);
 }
 
 #[test]
 fn fish_prints_marks_after_setup() {
-    check(MarkableShell::Fish, &["fish"], Way::Line);
-    check(MarkableShell::Fish, &["fish"], Way::Injection);
+    check_shell(MarkableShell::Fish, &["fish"], SetupMethod::Line);
+    check_shell(MarkableShell::Fish, &["fish"], SetupMethod::Injection);
 }
 
 #[test]
 fn dash_prints_marks_after_setup() {
-    check(MarkableShell::Posix, &["dash", "-i"], Way::Line);
-    check(MarkableShell::Posix, &["dash", "-i"], Way::Injection);
+    check_shell(MarkableShell::Posix, &["dash", "-i"], SetupMethod::Line);
+    check_shell(MarkableShell::Posix, &["dash", "-i"], SetupMethod::Injection);
 }
 
 #[test]
 fn busybox_ash_prints_marks_after_setup() {
-    check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Line);
-    check(MarkableShell::Posix, &["busybox", "sh", "-i"], Way::Injection);
+    check_shell(MarkableShell::Posix, &["busybox", "sh", "-i"], SetupMethod::Line);
+    check_shell(MarkableShell::Posix, &["busybox", "sh", "-i"], SetupMethod::Injection);
 }
 
 /// `sh` may be any shell of this family.
 #[test]
 fn bash_accepts_the_posix_setup_line() {
-    check(MarkableShell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);
+    check_shell(
+        MarkableShell::Posix,
+        &["bash", "--posix", "--noprofile", "--norc"],
+        SetupMethod::Line,
+    );
 }

@@ -8,11 +8,11 @@ use super::{BackendName, BoxedFuture, ProgramStart, StartedProgram, TerminalBack
 pub struct ConsoleBackend;
 
 impl TerminalBackend for ConsoleBackend {
-    fn name(&self) -> BackendName {
+    fn backend_name(&self) -> BackendName {
         BackendName::Console
     }
 
-    fn start<'a>(
+    fn start_program<'a>(
         &'a self,
         _: &'a Reporter,
         _: &'a ProgramStart,
@@ -29,6 +29,6 @@ mod tests {
 
     #[test]
     fn console_backend_has_its_own_name() {
-        assert_eq!(ConsoleBackend.name().as_str(), "console");
+        assert_eq!(ConsoleBackend.backend_name().as_str(), "console");
     }
 }

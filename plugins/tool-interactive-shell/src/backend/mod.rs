@@ -1,8 +1,8 @@
 //! The backends that carry a program's input and output: a terminal, or else pipes.
 //!
-//! A session calls [`start`] and uses only [`BackendControl`] and [`BackendEvents`]. A backend
-//! reports its own limitations. [`backends_by_preference`] sets the order in which backends are
-//! tried.
+//! A session calls [`start_in_best_backend`] and uses only [`BackendControl`] and
+//! [`BackendEvents`]. A backend reports its own limitations. [`backends_by_preference`] sets the
+//! order in which backends are tried.
 
 mod console;
 mod pipes;
@@ -65,7 +65,11 @@ pub enum BackendName {
 pub trait BackendControl: Send + Sync {
     /// Types within the time limit, if the backend can tell how much was read. Returns the number
     /// of bytes. The rest is never typed.
-    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> BoxedFuture<'a, Result<usize>>;
+    fn write_within<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        longest: Duration,
+    ) -> BoxedFuture<'a, Result<usize>>;
     /// Sends a signal to the foreground processes.
     fn signal(&self, signal: Signal) -> BoxedFuture<'_, Result<()>>;
     /// Ends the input. On a terminal, this has the effect of Ctrl-D.
@@ -75,16 +79,16 @@ pub trait BackendControl: Send + Sync {
     /// Ends the program and all processes that it started. The exit is the next event.
     fn end(&self) -> BoxedFuture<'_, Result<()>>;
     /// Shows the screen to users, if there are any.
-    fn show<'a>(
+    fn show_screen<'a>(
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
     ) -> BoxedFuture<'a, Result<TerminalShowAnswer>>;
     /// Asks the user to type.
-    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>>;
+    fn ask_user(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>>;
     /// Returns the number that identifies the terminal in news about users. `None` if users cannot
     /// join it.
-    fn number(&self) -> Option<u64>;
+    fn terminal_number(&self) -> Option<u64>;
 }
 
 /// The events of a running program. Dropping this ends the program.
@@ -95,10 +99,10 @@ pub trait BackendEvents: Send {
 
 /// A way to run programs.
 trait TerminalBackend: Sync {
-    fn name(&self) -> BackendName;
+    fn backend_name(&self) -> BackendName;
     /// Starts a program. Returns `unknown_operation` if the backend is not available, so that the
     /// next one is tried.
-    fn start<'a>(
+    fn start_program<'a>(
         &'a self,
         host: &'a Reporter,
         start: &'a ProgramStart,
@@ -119,10 +123,13 @@ fn backends_by_preference() -> &'static [&'static dyn TerminalBackend] {
 /// # Errors
 /// `not_found` if the program does not exist, `limit_reached` if too many programs run, or the last
 /// backend's error.
-pub async fn start(host: &Reporter, start: &ProgramStart) -> Result<StartedProgram> {
+pub async fn start_in_best_backend(
+    host: &Reporter,
+    start: &ProgramStart,
+) -> Result<StartedProgram> {
     let mut refused = None;
     for backend in backends_by_preference() {
-        match backend.start(host, start).await {
+        match backend.start_program(host, start).await {
             Err(error) if error.kind == ErrorKind::UnknownOperation => refused = Some(error),
             started => return started,
         }
@@ -131,8 +138,8 @@ pub async fn start(host: &Reporter, start: &ProgramStart) -> Result<StartedProgr
 }
 
 /// Returns the backend that is tried first.
-pub fn preferred() -> BackendName {
-    backends_by_preference().first().map_or(BackendName::Pipes, |backend| backend.name())
+pub fn preferred_backend() -> BackendName {
+    backends_by_preference().first().map_or(BackendName::Pipes, |backend| backend.backend_name())
 }
 
 impl BackendName {
@@ -146,7 +153,7 @@ impl BackendName {
     }
 
     /// Lists the limitations of the backend, for the model.
-    pub fn limits(self) -> &'static [&'static str] {
+    pub fn list_limitations(self) -> &'static [&'static str] {
         match self {
             Self::Pty | Self::Console => &[],
             Self::Pipes => &[
@@ -166,15 +173,18 @@ mod tests {
 
     #[test]
     fn a_terminal_is_tried_before_pipes() {
-        let names: Vec<_> = backends_by_preference().iter().map(|backend| backend.name()).collect();
+        let names: Vec<_> =
+            backends_by_preference().iter().map(|backend| backend.backend_name()).collect();
         assert_eq!(names.last(), Some(&BackendName::Pipes));
         assert_eq!(names[0], if cfg!(windows) { BackendName::Console } else { BackendName::Pty });
-        assert_eq!(preferred(), names[0]);
+        assert_eq!(preferred_backend(), names[0]);
     }
 
     #[test]
     fn pipes_backend_lists_its_limits() {
-        assert!(BackendName::Pty.limits().is_empty());
-        assert!(BackendName::Pipes.limits().iter().any(|limit| limit.contains("not hidden")));
+        assert!(BackendName::Pty.list_limitations().is_empty());
+        assert!(
+            BackendName::Pipes.list_limitations().iter().any(|limit| limit.contains("not hidden"))
+        );
     }
 }

@@ -29,11 +29,11 @@ struct PipeControl {
 struct PipeEvents(ProcessEvents);
 
 impl TerminalBackend for PipesBackend {
-    fn name(&self) -> BackendName {
+    fn backend_name(&self) -> BackendName {
         BackendName::Pipes
     }
 
-    fn start<'a>(
+    fn start_program<'a>(
         &'a self,
         host: &'a Reporter,
         start: &'a ProgramStart,
@@ -62,7 +62,11 @@ fn spawn_for_start(start: &ProgramStart) -> Spawn {
 
 impl BackendControl for PipeControl {
     /// Waits until everything is written, because a pipe does not report how much was read.
-    fn write<'a>(&'a self, bytes: &'a [u8], _longest: Duration) -> BoxedFuture<'a, Result<usize>> {
+    fn write_within<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        _longest: Duration,
+    ) -> BoxedFuture<'a, Result<usize>> {
         Box::pin(async move {
             if self.is_closed.load(Relaxed) {
                 return Err(Error::new(ErrorKind::Io, "the program's input was ended by `c-d`"));
@@ -89,7 +93,7 @@ impl BackendControl for PipeControl {
         Box::pin(self.process.end())
     }
 
-    fn show<'a>(
+    fn show_screen<'a>(
         &'a self,
         _: TerminalScreen,
         _: &'a str,
@@ -97,12 +101,12 @@ impl BackendControl for PipeControl {
         Box::pin(async { Ok(TerminalShowAnswer::default()) })
     }
 
-    fn ask(&self, _: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
+    fn ask_user(&self, _: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
         let reason = "the program runs on pipes, which cannot hide what the user types".to_owned();
         Box::pin(async { Ok(TerminalAskOutcome::Nobody { reason }) })
     }
 
-    fn number(&self) -> Option<u64> {
+    fn terminal_number(&self) -> Option<u64> {
         None
     }
 }

@@ -19,11 +19,11 @@ use crate::keys::END_OF_TRANSMISSION;
 pub struct PtyBackend;
 
 impl TerminalBackend for PtyBackend {
-    fn name(&self) -> BackendName {
+    fn backend_name(&self) -> BackendName {
         BackendName::Pty
     }
 
-    fn start<'a>(
+    fn start_program<'a>(
         &'a self,
         host: &'a Reporter,
         start: &'a ProgramStart,
@@ -50,7 +50,11 @@ fn spawn_for_start(start: &ProgramStart) -> TerminalSpawn {
 }
 
 impl BackendControl for TerminalControl {
-    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> BoxedFuture<'a, Result<usize>> {
+    fn write_within<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        longest: Duration,
+    ) -> BoxedFuture<'a, Result<usize>> {
         Box::pin(self.write_within(bytes, longest))
     }
 
@@ -70,7 +74,7 @@ impl BackendControl for TerminalControl {
         Box::pin(Self::end(self))
     }
 
-    fn show<'a>(
+    fn show_screen<'a>(
         &'a self,
         screen: TerminalScreen,
         ansi: &'a str,
@@ -78,11 +82,11 @@ impl BackendControl for TerminalControl {
         Box::pin(Self::show(self, screen, ansi))
     }
 
-    fn ask(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
+    fn ask_user(&self, ask: TerminalAsk) -> BoxedFuture<'_, Result<TerminalAskOutcome>> {
         Box::pin(Self::ask(self, ask))
     }
 
-    fn number(&self) -> Option<u64> {
+    fn terminal_number(&self) -> Option<u64> {
         Some(Self::number(self))
     }
 }

@@ -40,7 +40,7 @@ pub enum MarkKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MarkScanState {
     Text,
     /// After ESC.
     Escape,
@@ -54,7 +54,7 @@ enum State {
 #[derive(Debug)]
 pub struct MarkScanner {
     parameter: String,
-    state: State,
+    state: MarkScanState,
     gathered: Vec<u8>,
     start: u64,
     offset: u64,
@@ -65,7 +65,7 @@ impl MarkScanner {
     pub fn new(nonce: &MarkNonce) -> Self {
         Self {
             parameter: nonce.mark_parameter(),
-            state: State::Text,
+            state: MarkScanState::Text,
             gathered: Vec::new(),
             start: 0,
             offset: 0,
@@ -77,13 +77,13 @@ impl MarkScanner {
         let mut marks = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
-            if self.state == State::Text {
+            if self.state == MarkScanState::Text {
                 match memchr(ESCAPE, &bytes[at..]) {
                     Some(before) => at += before,
                     None => break,
                 }
                 self.start = self.offset + at as u64;
-                self.state = State::Escape;
+                self.state = MarkScanState::Escape;
             } else if let Some(kind) = self.scan_byte(bytes[at], self.offset + at as u64) {
                 let end = self.offset + at as u64 + 1;
                 marks.push(ShellMark { kind, start: self.start, end });
@@ -97,29 +97,35 @@ impl MarkScanner {
     /// Handles a byte after ESC. Returns the kind of a mark if this byte ends one with the nonce.
     fn scan_byte(&mut self, byte: u8, offset: u64) -> Option<MarkKind> {
         match (self.state, byte) {
-            (State::Escape, b']') => {
+            (MarkScanState::Escape, b']') => {
                 self.gathered.clear();
-                self.state = State::Mark;
+                self.state = MarkScanState::Mark;
             }
-            (State::Escape, ESCAPE) => self.start = offset,
-            (State::Mark, BELL) | (State::End, b'\\') => {
-                self.state = State::Text;
+            (MarkScanState::Escape, ESCAPE) => self.start = offset,
+            (MarkScanState::Mark, BELL) | (MarkScanState::End, b'\\') => {
+                self.state = MarkScanState::Text;
                 return self.parse_mark();
             }
-            (State::Mark, ESCAPE) => self.state = State::End,
-            (State::Mark, _) if self.can_continue(byte) => self.gathered.push(byte),
+            (MarkScanState::Mark, ESCAPE) => self.state = MarkScanState::End,
+            (MarkScanState::Mark, _) if self.can_continue(byte) => self.gathered.push(byte),
             // An ESC that does not end the mark begins another sequence. The byte belongs to it.
-            (State::End, b']') => {
+            (MarkScanState::End, b']') => {
                 self.start = offset - 1;
                 self.gathered.clear();
-                self.state = State::Mark;
+                self.state = MarkScanState::Mark;
             }
-            (State::End, ESCAPE) => {
+            (MarkScanState::End, ESCAPE) => {
                 self.start = offset;
-                self.state = State::Escape;
+                self.state = MarkScanState::Escape;
             }
-            (State::Text | State::Escape | State::Mark | State::End, _) => {
-                self.state = State::Text;
+            (
+                MarkScanState::Text
+                | MarkScanState::Escape
+                | MarkScanState::Mark
+                | MarkScanState::End,
+                _,
+            ) => {
+                self.state = MarkScanState::Text;
             }
         }
         None
@@ -161,7 +167,7 @@ mod tests {
 
     /// Checks that the marks are found however the stream is split.
     #[track_caller]
-    fn check(stream: &[u8], expected: &[(MarkKind, u64, u64)]) {
+    fn check_marks(stream: &[u8], expected: &[(MarkKind, u64, u64)]) {
         let expected: Vec<ShellMark> = expected
             .iter()
             .map(|(kind, start, end)| ShellMark { kind: *kind, start: *start, end: *end })
@@ -178,12 +184,12 @@ mod tests {
     #[test]
     fn each_mark_kind_is_found_with_its_position() {
         use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
-        check(b"ab\x1b]133;A;jaato=n0nce4tests\x07c", &[(PromptStart, 2, 28)]);
-        check(b"\x1b]133;B;jaato=n0nce4tests\x1b\\", &[(InputStart, 0, 27)]);
-        check(b"\x1b]133;C;x=y;jaato=n0nce4tests\x07", &[(CommandStart, 0, 30)]);
+        check_marks(b"ab\x1b]133;A;jaato=n0nce4tests\x07c", &[(PromptStart, 2, 28)]);
+        check_marks(b"\x1b]133;B;jaato=n0nce4tests\x1b\\", &[(InputStart, 0, 27)]);
+        check_marks(b"\x1b]133;C;x=y;jaato=n0nce4tests\x07", &[(CommandStart, 0, 30)]);
         let two = b"\x1b]133;D;130;jaato=n0nce4tests\x07$\x1b]133;D;jaato=n0nce4tests\x07";
-        check(two, &[(CommandEnd(Some(130)), 0, 30), (CommandEnd(None), 31, 57)]);
-        check(b"\x1b]133;D;-1;jaato=n0nce4tests\x07", &[(CommandEnd(Some(-1)), 0, 29)]);
+        check_marks(two, &[(CommandEnd(Some(130)), 0, 30), (CommandEnd(None), 31, 57)]);
+        check_marks(b"\x1b]133;D;-1;jaato=n0nce4tests\x07", &[(CommandEnd(Some(-1)), 0, 29)]);
     }
 
     #[test]
@@ -202,17 +208,17 @@ mod tests {
             b"\x1b[133;D;0;jaato=n0nce4tests\x07",
             b"\x1b]133;D;0;jaato=n0nce4tests\x1b[m",
         ] {
-            check(stream, &[]);
+            check_marks(stream, &[]);
         }
     }
 
     #[test]
     fn mark_after_a_broken_mark_is_found() {
         let kind = MarkKind::CommandEnd(Some(0));
-        check(b"\x1b]133;D\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 7, 35)]);
-        check(b"\x1b]133;D\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 8, 36)]);
-        check(b"\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 1, 29)]);
-        check(b"\x1b]0;title\x07\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 10, 38)]);
+        check_marks(b"\x1b]133;D\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 7, 35)]);
+        check_marks(b"\x1b]133;D\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 8, 36)]);
+        check_marks(b"\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 1, 29)]);
+        check_marks(b"\x1b]0;title\x07\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 10, 38)]);
     }
 
     #[test]

@@ -47,12 +47,12 @@ impl MarkableShell {
         let mark = nonce.mark_parameter();
         match self {
             Self::Bash => {
-                let body = bash(&mark).replace('\'', r"'\''");
+                let body = bash_setup(&mark).replace('\'', r"'\''");
                 format!(" PROMPT_COMMAND='{body}'\"${{PROMPT_COMMAND:+$'\\n'$PROMPT_COMMAND}}\"")
             }
-            Self::Zsh => format!(" {}", zsh(&mark)),
-            Self::Fish => format!(" {}", fish(&mark)),
-            Self::Posix => format!(" {}", posix(&mark)),
+            Self::Zsh => format!(" {}", zsh_setup(&mark)),
+            Self::Fish => format!(" {}", fish_setup(&mark)),
+            Self::Posix => format!(" {}", posix_prompt(&mark)),
         }
     }
 
@@ -62,16 +62,16 @@ impl MarkableShell {
     /// The user's startup files run as usual. A startup file that replaces `PROMPT_COMMAND` (bash)
     /// or `PS1` (plain shells) removes the marks. If the first prompt has no mark, the line helps.
     /// Plain shells use `prompt` instead of their own prompt.
-    pub fn injection(self, nonce: &MarkNonce, prompt: &str) -> Option<ShellInjection> {
+    pub fn startup_injection(self, nonce: &MarkNonce, prompt: &str) -> Option<ShellInjection> {
         let mark = nonce.mark_parameter();
         match self {
             Self::Bash => Some(ShellInjection {
-                variables: vec![("PROMPT_COMMAND".to_owned(), bash(&mark))],
+                variables: vec![("PROMPT_COMMAND".to_owned(), bash_setup(&mark))],
                 ..ShellInjection::default()
             }),
             Self::Zsh => None,
             Self::Fish => Some(ShellInjection {
-                arguments: vec!["--init-command".to_owned(), fish(&mark)],
+                arguments: vec!["--init-command".to_owned(), fish_setup(&mark)],
                 ..ShellInjection::default()
             }),
             Self::Posix => {
@@ -89,7 +89,7 @@ impl MarkableShell {
 
 /// Returns the text that runs before each prompt. It keeps `PROMPT_COMMAND` out of the environment
 /// of child processes, which do not need the nonce.
-fn bash(mark: &str) -> String {
+fn bash_setup(mark: &str) -> String {
     let prompt_start = format!(r"'\[\e]133;A;{mark}\a\]'");
     let input_start = format!(r"'\[\e]133;B;{mark}\a\]'");
     [
@@ -104,7 +104,7 @@ fn bash(mark: &str) -> String {
     .join("; ")
 }
 
-fn zsh(mark: &str) -> String {
+fn zsh_setup(mark: &str) -> String {
     let prompt_start = format!(r"$'%{{\e]133;A;{mark}\a%}}'");
     let input_start = format!(r"$'%{{\e]133;B;{mark}\a%}}'");
     [
@@ -119,7 +119,7 @@ fn zsh(mark: &str) -> String {
     .join("; ")
 }
 
-fn fish(mark: &str) -> String {
+fn fish_setup(mark: &str) -> String {
     [
         format!(
             r"function __jaato_preexec --on-event fish_preexec; printf '\e]133;C;{mark}\a'; end"
@@ -141,7 +141,7 @@ fn fish(mark: &str) -> String {
 /// Returns a prompt that contains the marks, with `$?` expanded each time, so that a prompt starts
 /// no process. The ash of busybox needs brackets around text without width. `RANDOM` distinguishes
 /// it from dash, because older versions have no version variable.
-fn posix(mark: &str) -> String {
+fn posix_prompt(mark: &str) -> String {
     [
         "case ${RANDOM-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac"
             .to_owned(),

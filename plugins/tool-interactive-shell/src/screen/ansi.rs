@@ -53,7 +53,7 @@ impl CellStyle {
     }
 
     /// Writes the sequence that resets the style and applies this one.
-    fn write(self, out: &mut String) {
+    fn write_sequence(self, out: &mut String) {
         out.push_str("\x1b[0");
         for (at, (_, number)) in ATTRIBUTES.iter().enumerate() {
             if self.attributes & (1 << at) != 0 {
@@ -74,7 +74,8 @@ pub(super) fn ansi_rows(grid: &Grid<Cell>) -> String {
     let mut blank_rows = 0;
     for row in 0..grid.screen_lines() {
         let cells = &grid[Line(row as i32)][..];
-        let shown = cells.iter().rposition(is_seen).map_or(&cells[..0], |last| &cells[..=last]);
+        let shown =
+            cells.iter().rposition(is_visible_cell).map_or(&cells[..0], |last| &cells[..=last]);
         if shown.is_empty() {
             blank_rows += 1;
             continue;
@@ -87,7 +88,7 @@ pub(super) fn ansi_rows(grid: &Grid<Cell>) -> String {
     out
 }
 
-fn is_seen(cell: &Cell) -> bool {
+fn is_visible_cell(cell: &Cell) -> bool {
     let is_blank = (cell.c == ' ' || cell.c.is_control()) && cell.zerowidth().is_none();
     !is_blank || CellStyle::from_cell(cell).shows_on_blank()
 }
@@ -98,7 +99,11 @@ fn write_cells(out: &mut String, cells: &[Cell]) {
         let next = CellStyle::from_cell(cell);
         if next != look {
             look = next;
-            if look == CellStyle::PLAIN { out.push_str("\x1b[0m") } else { look.write(out) }
+            if look == CellStyle::PLAIN {
+                out.push_str("\x1b[0m")
+            } else {
+                look.write_sequence(out)
+            }
         }
         out.push(if cell.c.is_control() { ' ' } else { cell.c });
         out.extend(cell.zerowidth().unwrap_or_default());

@@ -181,7 +181,7 @@ impl ScreenBaseline {
 fn visible_lines(term: &Term<PendingReplies>) -> Vec<TextLine> {
     let grid = term.grid();
     let all: Range<Line> = grid.topmost_line()..grid.bottommost_line() + 1i32;
-    let mut lines = text::lines(grid, all);
+    let mut lines = text::text_lines(grid, all);
     while lines.last().is_some_and(|line| line.cursor.is_none() && line.text.is_empty()) {
         lines.pop();
     }

@@ -73,7 +73,7 @@ impl TerminalEmulator {
 
     pub(super) fn mark_seen(&mut self) {
         self.term.grid_mut().clear_history();
-        self.history.mark();
+        self.history.forget_marked_rows();
         self.baseline = ScreenBaseline::from_screen(&self.term);
     }
 
@@ -85,7 +85,7 @@ impl TerminalEmulator {
         // the top.
         self.history.lines_gone += before.saturating_sub(self.lines_to_cursor());
         if self.history.wiped_at.is_some() {
-            self.history.wipe(&self.term);
+            self.history.record_wipe(&self.term);
         }
         self.trim_history();
     }
@@ -94,7 +94,7 @@ impl TerminalEmulator {
     /// text is left in it.
     pub(super) fn lines_to_flooded(&self) -> usize {
         let grid = self.term.grid();
-        let below = grid.screen_lines() - 1 - self.row();
+        let below = grid.screen_lines() - 1 - self.cursor_row();
         match grid.history_size() {
             rows if rows >= HISTORY_ROWS_MAX && self.baseline.has_begun() => below,
             rows => below + ROWS_KEPT_MAX.saturating_sub(rows),
@@ -105,7 +105,7 @@ impl TerminalEmulator {
     /// text unchanged, and has no other effect.
     pub(super) fn is_flooded(&self) -> bool {
         let cursor = &self.term.grid().cursor;
-        let is_scrolling = self.is_primary() && self.region == (0..self.term.screen_lines());
+        let is_scrolling = self.is_primary_screen() && self.region == (0..self.term.screen_lines());
         let charsets = [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
         let is_plain = charsets.iter().all(|set| cursor.charsets[*set] == StandardCharset::Ascii)
             && !cursor.template.flags.contains(Flags::HIDDEN)
@@ -118,14 +118,14 @@ impl TerminalEmulator {
     }
 
     /// Returns the count of characters, modulo 256.
-    pub(super) fn inputs(&self) -> u8 {
+    pub(super) fn character_count(&self) -> u8 {
         self.inputs
     }
 
     /// Skips plain lines that would leave the history again, but keeps their text.
-    pub(super) fn pass_over(&mut self, lines: usize, letters: usize, plain: &[u8]) {
+    pub(super) fn skip_plain_lines(&mut self, lines: usize, letters: usize, plain: &[u8]) {
         let Self { term, history, baseline, .. } = self;
-        history.pass_over(term.grid(), baseline, (lines, plain));
+        history.skip_plain_lines(term.grid(), baseline, (lines, plain));
         // Modulo 256, like the count itself.
         self.inputs = self.inputs.wrapping_add(letters as u8);
     }
@@ -144,34 +144,34 @@ impl TerminalEmulator {
     /// Returns how far up the cursor may move. It must not leave the scrolling region upwards if it
     /// is in the region or below.
     fn rows_above(&self) -> usize {
-        let row = self.row();
+        let row = self.cursor_row();
         if row >= self.region.start { row - self.region.start } else { row }
     }
 
     /// Returns how far down the cursor may move.
     fn rows_below(&self) -> usize {
-        let row = self.row();
+        let row = self.cursor_row();
         let end = if row < self.region.end { self.region.end } else { self.term.screen_lines() };
         end - 1 - row
     }
 
-    fn row(&self) -> usize {
+    fn cursor_row(&self) -> usize {
         usize::try_from(self.term.grid().cursor.point.line.0).unwrap_or(0)
     }
 
-    fn is_primary(&self) -> bool {
+    fn is_primary_screen(&self) -> bool {
         !self.term.mode().contains(TermMode::ALT_SCREEN)
     }
 
     fn record_wipe(&mut self) {
-        if self.is_primary() {
-            self.history.wipe(&self.term);
+        if self.is_primary_screen() {
+            self.history.record_wipe(&self.term);
         }
     }
 
     /// Returns true if a character is shown. A character without width must be visible and fit on a
     /// letter.
-    fn is_shown(&self, character: char) -> bool {
+    fn is_character_shown(&self, character: char) -> bool {
         is_common_letter(character)
             || character.width() != Some(0)
             || (!is_invisible(character) && self.has_room_for_mark())
@@ -276,7 +276,7 @@ impl Handler for TerminalEmulator {
 
     #[inline]
     fn input(&mut self, character: char) {
-        if character >= FIRST_WITHOUT_WIDTH && !self.is_shown(character) {
+        if character >= FIRST_WITHOUT_WIDTH && !self.is_character_shown(character) {
             return;
         }
         self.term.input(character);
@@ -334,8 +334,8 @@ impl Handler for TerminalEmulator {
                 self.term.clear_screen(mode);
             }
             ClearMode::Saved => {
-                if self.is_primary() {
-                    self.history.erase(&self.term);
+                if self.is_primary_screen() {
+                    self.history.erase_history(&self.term);
                 }
                 self.term.clear_screen(mode);
             }
@@ -347,7 +347,7 @@ impl Handler for TerminalEmulator {
         self.has_own_tabs = false;
         self.region = 0..self.term.screen_lines();
         self.baseline = ScreenBaseline::default();
-        self.history.reset();
+        self.history.reset_history();
         self.record_wipe();
     }
 

@@ -48,7 +48,7 @@ impl PlainLines {
     fn add_line(&mut self, bytes: &[u8], columns: usize) -> bool {
         let rest = &bytes[self.bytes..];
         let Some(end) = memchr::memchr(b'\n', rest) else { return false };
-        let Some(letters) = letters_of(&rest[..end], columns) else { return false };
+        let Some(letters) = count_letters(&rest[..end], columns) else { return false };
         self.last = self.bytes;
         self.bytes += end + 1;
         self.lines += 1;
@@ -59,7 +59,7 @@ impl PlainLines {
 
 /// Adds the text of plain lines as the screen would show it, with tabs every [`TAB_COLUMNS`]
 /// columns.
-pub(super) fn push_text(plain: &[u8], text: &mut String) {
+pub(super) fn push_plain_text(plain: &[u8], text: &mut String) {
     text.reserve(plain.len());
     for line in plain.split_inclusive(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r\n").unwrap_or(line);
@@ -79,13 +79,13 @@ pub(super) fn push_text(plain: &[u8], text: &mut String) {
 
 /// Returns how many of `lines` have left the history at their end, if the last `rows_kept` rows are
 /// kept. Skipping that many lines leaves the history in the same state.
-pub(super) fn lines_unseen(lines: usize, rows_kept: usize) -> usize {
+pub(super) fn count_scrolled_lines(lines: usize, rows_kept: usize) -> usize {
     let unseen = lines.saturating_sub(rows_kept);
     unseen - unseen % SLACK_ROWS
 }
 
 /// Counts the characters of a plain line.
-fn letters_of(line: &[u8], columns: usize) -> Option<usize> {
+fn count_letters(line: &[u8], columns: usize) -> Option<usize> {
     let text = line.strip_suffix(b"\r")?;
     let (mut tabs, mut others) = (0, false);
     for byte in text {
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn plain_lines_become_the_text_the_screen_would_show() {
         let mut text = String::from("before\n");
-        push_text(b"one  \r\n\r\na\tb\t\r\n12345678\tx\r\n", &mut text);
+        push_plain_text(b"one  \r\n\r\na\tb\t\r\n12345678\tx\r\n", &mut text);
         assert_eq!(text, "before\none\n\na       b\n12345678        x\n");
     }
 
     #[test]
     fn unseen_lines_are_a_multiple_of_the_history_drop_size() {
-        let unseen = |lines| lines_unseen(lines, 1000);
+        let unseen = |lines| count_scrolled_lines(lines, 1000);
         assert_eq!(unseen(900), 0);
         assert_eq!(unseen(1000 + SLACK_ROWS - 1), 0);
         assert_eq!(unseen(1000 + 2 * SLACK_ROWS + 1), 2 * SLACK_ROWS);

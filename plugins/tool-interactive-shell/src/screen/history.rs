@@ -66,12 +66,12 @@ impl ScreenHistory {
         baseline: &mut ScreenBaseline,
     ) {
         if term.grid().history_size() >= HISTORY_ROWS_MAX + SLACK_ROWS {
-            self.drop_oldest(term, baseline);
+            self.drop_oldest_text(term, baseline);
         }
     }
 
     #[cold]
-    fn drop_oldest(&mut self, term: &mut Term<PendingReplies>, baseline: &mut ScreenBaseline) {
+    fn drop_oldest_text(&mut self, term: &mut Term<PendingReplies>, baseline: &mut ScreenBaseline) {
         let rows = term.grid().history_size() - HISTORY_ROWS_MAX;
         let taken = self.rows_taken.min(rows);
         self.take_rows(term.grid(), taken..rows, baseline);
@@ -107,7 +107,7 @@ impl ScreenHistory {
 
     /// Takes plain lines that scroll through at once, a multiple of [`SLACK_ROWS`], after all rows
     /// above the cursor. All of those rows must be new, and at least as many lines must follow.
-    pub(super) fn pass_over(
+    pub(super) fn skip_plain_lines(
         &mut self,
         grid: &Grid<Cell>,
         baseline: &mut ScreenBaseline,
@@ -117,7 +117,7 @@ impl ScreenHistory {
         let above = grid.history_size() + grid.screen_lines() - 1;
         self.take_rows(grid, self.rows_taken..above, baseline);
         self.rows_taken = above;
-        super::flood::push_text(plain, &mut self.scrolled.text);
+        super::flood::push_plain_text(plain, &mut self.scrolled.text);
         self.rows_gone += lines as u64;
         self.lines_gone += lines as u64;
     }
@@ -131,7 +131,7 @@ impl ScreenHistory {
     }
 
     /// Forgets the rows at a mark, but keeps text that was not taken.
-    pub(super) fn mark(&mut self) {
+    pub(super) fn forget_marked_rows(&mut self) {
         let text = std::mem::take(&mut self.scrolled.text);
         let continues = self.scrolled.continues;
         let scrolled = ScrolledText { continues, text, is_open: false };
@@ -139,19 +139,19 @@ impl ScreenHistory {
     }
 
     /// Handles the erasure of the history (`ESC [ 3 J`). Must be called before it.
-    pub(super) fn erase(&mut self, term: &Term<PendingReplies>) {
-        self.end_line();
+    pub(super) fn erase_history(&mut self, term: &Term<PendingReplies>) {
+        self.end_incomplete_line();
         self.drop_oldest_rows(term, term.grid().history_size());
     }
 
     /// Handles a full reset by the program.
-    pub(super) fn reset(&mut self) {
-        self.end_line();
-        self.mark();
+    pub(super) fn reset_history(&mut self) {
+        self.end_incomplete_line();
+        self.forget_marked_rows();
     }
 
     /// Records that the program wiped the whole screen.
-    pub(super) fn wipe(&mut self, term: &Term<PendingReplies>) {
+    pub(super) fn record_wipe(&mut self, term: &Term<PendingReplies>) {
         self.wiped_at = Some(self.rows_gone + term.grid().history_size() as u64);
     }
 
@@ -164,7 +164,7 @@ impl ScreenHistory {
     }
 
     /// Ends an incomplete line, because its erased rest never arrives.
-    fn end_line(&mut self) {
+    fn end_incomplete_line(&mut self) {
         if std::mem::take(&mut self.scrolled.is_open) {
             self.scrolled.text.push('\n');
         }

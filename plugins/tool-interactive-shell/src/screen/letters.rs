@@ -42,7 +42,7 @@ impl LetterGuard {
     fn take_byte(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
         self.held[self.length] = byte;
         let letter = &self.held[..=self.length];
-        if begun_letter(letter) == letter.len() {
+        if incomplete_letter_length(letter) == letter.len() {
             self.length += 1;
         } else if self.length == 0 || std::str::from_utf8(letter).is_ok() {
             self.length = 0;
@@ -59,8 +59,8 @@ impl LetterGuard {
 /// text before that also ends with an incomplete letter, only the part before the last non-ASCII
 /// letters.
 fn complete_length(piece: &[u8]) -> usize {
-    let length = piece.len() - begun_letter(piece);
-    if begun_letter(&piece[..length]) == 0 {
+    let length = piece.len() - incomplete_letter_length(piece);
+    if incomplete_letter_length(&piece[..length]) == 0 {
         length
     } else {
         piece.iter().rposition(u8::is_ascii).map_or(0, |at| at + 1)
@@ -68,7 +68,7 @@ fn complete_length(piece: &[u8]) -> usize {
 }
 
 /// Returns the length of an incomplete letter at the end.
-fn begun_letter(bytes: &[u8]) -> usize {
+fn incomplete_letter_length(bytes: &[u8]) -> usize {
     let longest = bytes.len().min(3);
     (1..=longest)
         .find(|length| {

@@ -82,7 +82,7 @@ impl EmulatedScreen {
     }
 
     /// Processes the program's output. However the stream is split, the screen is the same.
-    pub fn feed(&mut self, bytes: &[u8]) {
+    pub fn feed_output(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.line_feeds += memchr::memchr_iter(b'\n', bytes).count() as u64;
         let mut rest = bytes;
@@ -94,11 +94,11 @@ impl EmulatedScreen {
             } else {
                 let end = memchr::memchr(b'\n', &rest[flood::PIECE_BYTES_MIN - 1..]);
                 let piece = end.map_or(rest.len(), |end| end + flood::PIECE_BYTES_MIN);
-                self.advance(&rest[..piece]);
+                self.advance_parser(&rest[..piece]);
                 rest = &rest[piece..];
             }
         }
-        self.advance(rest);
+        self.advance_parser(rest);
     }
 
     /// Processes plain lines. Lines of a flood that are gone at its end are never drawn.
@@ -106,26 +106,30 @@ impl EmulatedScreen {
         let columns = self.emulator.term.columns();
         let rows_kept = ROWS_KEPT_MAX + self.emulator.term.screen_lines();
         let lines_before = self.emulator.lines_to_flooded() + 1;
-        if flood::lines_unseen(lines.saturating_sub(lines_before), rows_kept) > 0 {
+        if flood::count_scrolled_lines(lines.saturating_sub(lines_before), rows_kept) > 0 {
             let before = PlainLines::find_at_start(bytes, columns, lines_before);
             let (others, last) = bytes[..before.bytes].split_at(before.last);
-            self.advance(others);
-            let inputs = self.emulator.inputs();
-            self.advance(last);
+            self.advance_parser(others);
+            let inputs = self.emulator.character_count();
+            self.advance_parser(last);
             bytes = &bytes[before.bytes..];
             // The line before has text. Because its text was drawn, no open sequence can swallow
             // the next lines.
-            if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
-                let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
+            if self.emulator.character_count() != inputs && self.emulator.is_flooded() {
+                let unseen = flood::count_scrolled_lines(lines - before.lines, rows_kept);
                 let unseen = PlainLines::take_exactly(bytes, columns, unseen);
-                self.emulator.pass_over(unseen.lines, unseen.letters, &bytes[..unseen.bytes]);
+                self.emulator.skip_plain_lines(
+                    unseen.lines,
+                    unseen.letters,
+                    &bytes[..unseen.bytes],
+                );
                 bytes = &bytes[unseen.bytes..];
             }
         }
-        self.advance(bytes);
+        self.advance_parser(bytes);
     }
 
-    fn advance(&mut self, bytes: &[u8]) {
+    fn advance_parser(&mut self, bytes: &[u8]) {
         let Self { parser, strings, letters, emulator, .. } = self;
         strings.pass_strings(bytes, |passed| {
             letters.pass_whole_letters(passed, |letters| parser.advance(emulator, letters));
@@ -145,7 +149,7 @@ impl EmulatedScreen {
     }
 
     /// Returns the new text since [`EmulatedScreen::mark_seen`], without marking it. Empty while a
-    /// full-screen program runs, for which [`EmulatedScreen::lines`] is more useful.
+    /// full-screen program runs, for which [`EmulatedScreen::visible_lines`] is more useful.
     pub fn unseen_text(&self) -> UnseenText {
         if self.is_full_screen() {
             return UnseenText::default();
@@ -155,7 +159,7 @@ impl EmulatedScreen {
 
     /// Returns the part of the new text above the screen. For a program that draws, this is
     /// everything except the drawing.
-    pub fn unseen_above(&self) -> UnseenText {
+    pub fn unseen_text_above_screen(&self) -> UnseenText {
         if self.is_full_screen() {
             return UnseenText::default();
         }
@@ -163,7 +167,7 @@ impl EmulatedScreen {
     }
 
     /// Takes the new text before [`EmulatedScreen::unseen_text`] that is too old to be kept as
-    /// rows. Call it after each [`EmulatedScreen::feed`], because the text accumulates.
+    /// rows. Call it after each [`EmulatedScreen::feed_output`], because the text accumulates.
     pub fn take_scrolled(&mut self) -> Option<UnseenText> {
         self.emulator.take_scrolled()
     }
@@ -184,7 +188,7 @@ impl EmulatedScreen {
 
     /// Returns true while a full-screen program runs (alternate screen).
     pub fn is_full_screen(&self) -> bool {
-        self.mode().contains(TermMode::ALT_SCREEN)
+        self.terminal_mode().contains(TermMode::ALT_SCREEN)
     }
 
     /// Returns the cursor.
@@ -193,18 +197,18 @@ impl EmulatedScreen {
         ScreenCursor {
             row: u16::try_from(point.line.0).unwrap_or(0),
             column: u16::try_from(point.column.0).unwrap_or(u16::MAX),
-            is_visible: self.mode().contains(TermMode::SHOW_CURSOR),
+            is_visible: self.terminal_mode().contains(TermMode::SHOW_CURSOR),
         }
     }
 
     /// Returns the visible rows, without trailing blanks and blank rows at the bottom.
-    pub fn lines(&self) -> Vec<String> {
-        text::rows(self.emulator.term.grid())
+    pub fn visible_lines(&self) -> Vec<String> {
+        text::visible_rows(self.emulator.term.grid())
     }
 
     /// Returns the visible rows with colours and attributes (SGR) and no other sequences, joined by
     /// CR LF.
-    pub fn ansi(&self) -> String {
+    pub fn ansi_text(&self) -> String {
         ansi::ansi_rows(self.emulator.term.grid())
     }
 
@@ -229,7 +233,7 @@ impl EmulatedScreen {
         while first > Line(0) && text::is_wrapped(&grid[first - 1i32]) {
             first -= 1i32;
         }
-        let lines = text::lines(grid, first..row + 1i32);
+        let lines = text::text_lines(grid, first..row + 1i32);
         let found = lines.into_iter().find_map(|line| line.cursor.map(|end| (line.text, end)));
         found.map_or_else(String::new, |(mut text, end)| {
             text.truncate(end);
@@ -239,12 +243,12 @@ impl EmulatedScreen {
 
     /// Returns true if the program requested marks around pasted text (`ESC [ ? 2004 h`).
     pub fn wants_bracketed_paste(&self) -> bool {
-        self.mode().contains(TermMode::BRACKETED_PASTE)
+        self.terminal_mode().contains(TermMode::BRACKETED_PASTE)
     }
 
     /// Returns true if the program requested `ESC O A` instead of `ESC [ A` for cursor keys.
     pub fn wants_application_cursor(&self) -> bool {
-        self.mode().contains(TermMode::APP_CURSOR)
+        self.terminal_mode().contains(TermMode::APP_CURSOR)
     }
 
     /// Returns the number of rows.
@@ -267,7 +271,7 @@ impl EmulatedScreen {
         self.line_feeds
     }
 
-    fn mode(&self) -> TermMode {
+    fn terminal_mode(&self) -> TermMode {
         *self.emulator.term.mode()
     }
 }

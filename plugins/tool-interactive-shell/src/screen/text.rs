@@ -48,7 +48,7 @@ pub(super) fn has_text_below_cursor(grid: &Grid<Cell>) -> bool {
 }
 
 /// Returns the visible rows separately, without blank rows at the bottom.
-pub(super) fn rows(grid: &Grid<Cell>) -> Vec<String> {
+pub(super) fn visible_rows(grid: &Grid<Cell>) -> Vec<String> {
     let mut rows: Vec<String> =
         (0..grid.screen_lines()).map(|row| row_text(grid, Line(row as i32))).collect();
     while rows.last().is_some_and(String::is_empty) {
@@ -67,7 +67,7 @@ fn row_text(grid: &Grid<Cell>, row: Line) -> String {
 
 /// Returns the lines in a range of rows, with wrapped rows joined. The last one may continue below
 /// the range.
-pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
+pub(super) fn text_lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
     let cursor = &grid.cursor;
     let mut lines = Vec::new();
     let mut open: Option<TextLine> = None;

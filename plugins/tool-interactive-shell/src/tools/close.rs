@@ -31,15 +31,18 @@ impl Tool for ShellClose {
 
     async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session =
-            shells.get(non_empty_argument("shell_close", "session_id", &self.session_id)?)?;
+        let session = shells.session_by_id(non_empty_argument(
+            "shell_close",
+            "session_id",
+            &self.session_id,
+        )?)?;
         let was_alive = session.is_alive();
         let Some(ended) = close::close_session(&session, cx).await? else {
             let text = format!("session `{}` did not end, even after SIGKILL", session.id);
             return Err(Error::new(ErrorKind::Timeout, text).with_hint("call shell_close again"));
         };
         let mut told = Map::new();
-        if let Some(end) = &session.live().end {
+        if let Some(end) = &session.lock_live().end {
             add_program_end(&mut told, end);
         }
         add_processes(&mut told, "ended", &ended);

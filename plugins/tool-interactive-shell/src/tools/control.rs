@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 
-use super::{SECONDS, TypedInput, maximum_wait, respond_to, running_session, type_input};
+use super::{SECONDS, TypedInput, maximum_wait, respond_to_input, running_session, type_input};
 use crate::backend::BackendName;
 use crate::keys::{self, CursorKeyMode};
 use crate::session::{ConsumedInput, ShellSession};
@@ -91,8 +91,8 @@ impl Tool for ShellControl {
         let typed = match (key, self.signal) {
             (Some(key), None) => press_key(cx, &session, key, longest).await?,
             (None, Some(signal)) => {
-                session.note_typed();
-                session.control().signal(signal.into()).await?;
+                session.record_input();
+                session.program_control().signal(signal.into()).await?;
                 NOTHING_TYPED
             }
             (None, None) => {
@@ -116,7 +116,7 @@ impl Tool for ShellControl {
                 shells.trace.write_line(format_args!("control: id={}, key={key}", session.id));
             }
         }
-        let told = respond_to(cx, &session, &typed, (begun, longest)).await?;
+        let told = respond_to_input(cx, &session, &typed, (begun, longest)).await?;
         Ok(Output::json(Value::Object(told)))
     }
 }
@@ -132,7 +132,7 @@ async fn press_key(
     key: &str,
     longest: Duration,
 ) -> Result<TypedInput> {
-    let cursor_keys = if session.live().screen.wants_application_cursor() {
+    let cursor_keys = if session.lock_live().screen.wants_application_cursor() {
         CursorKeyMode::Application
     } else {
         CursorKeyMode::Normal
@@ -146,13 +146,13 @@ async fn press_key(
         return type_input(cx, session, bytes, longest).await;
     }
     // Without a terminal driver, keys do not become signals.
-    let control = session.control();
+    let control = session.program_control();
     match key.to_ascii_lowercase().as_str() {
         "c-c" | "c" => control.signal(Signal::Interrupt).await?,
         "c-\\" | "\\" => control.signal(Signal::Quit).await?,
         "c-d" | "d" => control.end_input().await?,
         _ => return type_input(cx, session, bytes, longest).await,
     }
-    session.note_typed();
+    session.record_input();
     Ok(NOTHING_TYPED)
 }

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::hooks::{Preview, SHELL_PROMPT};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAskOutcome, TerminalState};
 
-use super::{SECONDS, TypedInput, maximum_wait, respond_to, running_session, type_input};
+use super::{SECONDS, TypedInput, maximum_wait, respond_to_input, running_session, type_input};
 use crate::answer::{ExpectedInput, expected_input};
 use crate::backend::BackendName;
 use crate::input_bytes::{self, LINE_BYTES_MAX};
@@ -98,7 +98,7 @@ impl Tool for ShellInput {
         };
         // Keeps the session in use while the user answers, which may take long.
         let wanted = session.read_without_pauses();
-        let state = session.control().state().await.unwrap_or_default();
+        let state = session.program_control().state().await.unwrap_or_default();
         let longest = maximum_wait(self.timeout, SECONDS);
         let (typed, begun) = if is_asked {
             ask_user(&session).await?;
@@ -109,7 +109,7 @@ impl Tool for ShellInput {
         };
         drop(wanted);
         shells.trace.write_line(format_args!("input: id={}", session.id));
-        let mut told = respond_to(cx, &session, &typed, (begun, longest)).await?;
+        let mut told = respond_to_input(cx, &session, &typed, (begun, longest)).await?;
         if is_asked {
             told.insert("typed_by_user".to_owned(), true.into());
         }
@@ -121,7 +121,7 @@ impl Tool for ShellInput {
             Ok(session) => session,
             Err(error) => return Ok(Preview::refused(error)),
         };
-        let line = session.live().screen.cursor_line();
+        let line = session.lock_live().screen.cursor_line();
         let text = describe_input(&session.id, &session.command, line.trim_end());
         let is_line = self.input.as_deref().is_some_and(is_whole_line);
         let typed_into = match is_line && session.is_shell_at_prompt().await {
@@ -177,7 +177,7 @@ async fn type_text(
     }
     let mode = if session.backend == BackendName::Pipes {
         input_bytes::ProgramInputMode::Pipe
-    } else if wants_paste(session) {
+    } else if should_paste(session) {
         input_bytes::ProgramInputMode::Paste
     } else if state.reads_lines == Some(true) {
         input_bytes::ProgramInputMode::Lines
@@ -185,7 +185,7 @@ async fn type_text(
         input_bytes::ProgramInputMode::Keys
     };
     let bytes = input_bytes::typed_bytes(text, mode);
-    if let Some(line) = input_bytes::line_too_long(&bytes, mode) {
+    if let Some(line) = input_bytes::too_long_line_length(&bytes, mode) {
         let text = format!(
             "a line of the input has {line} bytes, but the terminal accepts at most {LINE_BYTES_MAX} per line"
         );
@@ -193,13 +193,13 @@ async fn type_text(
             "nothing was typed, because the rest would be lost; use shorter lines, or let the program read a file",
         ));
     }
-    note_echo(session, text);
+    record_expected_echo(session, text);
     type_input(cx, session, bytes, longest).await
 }
 
 /// Records the echo to expect. Pipes and full-screen programs do not echo.
-fn note_echo(session: &ShellSession, text: &str) {
-    let mut live = session.live();
+fn record_expected_echo(session: &ShellSession, text: &str) {
+    let mut live = session.lock_live();
     if session.backend != BackendName::Pipes && !live.screen.is_full_screen() {
         text.clone_into(&mut live.typed);
     }
@@ -211,10 +211,10 @@ async fn ask_user(session: &ShellSession) -> Result<()> {
         terminal: 0,
         name: session.id.clone(),
         command: session.command.clone(),
-        prompt: session.live().screen.cursor_line(),
+        prompt: session.lock_live().screen.cursor_line(),
     };
-    session.note_typed();
-    match session.control().ask(ask).await? {
+    session.record_input();
+    match session.program_control().ask_user(ask).await? {
         TerminalAskOutcome::Typed => Ok(()),
         TerminalAskOutcome::Declined => {
             Err(Error::new(ErrorKind::PermissionDenied, "the user did not type anything")
@@ -235,8 +235,8 @@ async fn ask_user(session: &ShellSession) -> Result<()> {
 
 /// Returns true if a text should be pasted. A line editor gets several lines as a paste. A
 /// full-screen program gets keys, because an editor interprets them as commands.
-fn wants_paste(session: &ShellSession) -> bool {
-    let live = session.live();
+fn should_paste(session: &ShellSession) -> bool {
+    let live = session.lock_live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()
 }
 

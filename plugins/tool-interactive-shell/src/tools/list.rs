@@ -28,11 +28,11 @@ impl Tool for ShellList {
         let shells = &cx.state().0;
         let now = Instant::now();
         let seconds = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
-        let listed = shells.list();
+        let listed = shells.list_sessions();
         let sessions: Vec<Value> = listed
             .iter()
             .map(|session| {
-                let live = session.live();
+                let live = session.lock_live();
                 json!({
                     "session_id": session.id,
                     "command": session.command,
@@ -44,7 +44,7 @@ impl Tool for ShellList {
             })
             .collect();
         let mut told = json!({ "count": sessions.len(), "sessions": sessions });
-        told["backend"] = shells.backend().as_str().into();
+        told["backend"] = shells.current_backend().as_str().into();
         match shells.trace.path_or_reason() {
             Ok(path) => told["trace_log"] = path.into(),
             Err(why) => told["trace_log_missing"] = why.into(),

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::answer::{add_consumed_input, answer};
+use crate::answer::{add_consumed_input, build_result};
 use crate::config::InteractiveShellSettings;
 use crate::ready::ResultReason;
 use crate::session::{ConsumedInput, ShellSession};
 use crate::shells::{InteractiveShellPlugin, ShellRegistry};
-use crate::wait::{SilencePolicy, WaitCondition, wait};
+use crate::wait::{SilencePolicy, WaitCondition, wait_for_condition};
 
 /// The default number of seconds that a call waits for a busy program.
 const SECONDS: f64 = 10.0;
@@ -45,7 +45,7 @@ fn non_empty_argument<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a 
 
 /// Finds a session whose program is running.
 fn running_session(shells: &ShellRegistry, tool: &str, id: &str) -> Result<Arc<ShellSession>> {
-    let session = shells.get(non_empty_argument(tool, "session_id", id)?)?;
+    let session = shells.session_by_id(non_empty_argument(tool, "session_id", id)?)?;
     if session.is_alive() {
         return Ok(session);
     }
@@ -67,12 +67,12 @@ async fn type_input(
     bytes: Vec<u8>,
     longest: Duration,
 ) -> Result<TypedInput> {
-    let taken = session.write(cx, &bytes, longest.max(TYPING_MIN)).await?;
+    let taken = session.type_bytes(cx, &bytes, longest.max(TYPING_MIN)).await?;
     Ok(TypedInput { bytes, taken })
 }
 
 /// Waits for the response to the input, in the rest of the time since the typing began.
-async fn respond_to(
+async fn respond_to_input(
     cx: &Cx<InteractiveShellPlugin>,
     session: &ShellSession,
     typed: &TypedInput,
@@ -83,13 +83,13 @@ async fn respond_to(
         // A program that does not read its input does not respond to it.
         ConsumedInput::Bytes(_) | ConsumedInput::Unknown => Duration::ZERO,
     };
-    let (mut told, _) = respond(cx, session, &WaitCondition::Ready, left).await?;
+    let (mut told, _) = wait_and_respond(cx, session, &WaitCondition::Ready, left).await?;
     add_consumed_input(&mut told, typed.taken, &typed.bytes);
     Ok(told)
 }
 
 /// Waits, and returns the result with its reason.
-async fn respond(
+async fn wait_and_respond(
     cx: &Cx<InteractiveShellPlugin>,
     session: &ShellSession,
     until: &WaitCondition,
@@ -97,8 +97,8 @@ async fn respond(
 ) -> Result<(Map<String, Value>, ResultReason)> {
     let InteractiveShellSettings { silence: time, ends_busy_waits, .. } = cx.state().0.settings;
     let silence = SilencePolicy { time, ends_busy_waits };
-    let waited = wait(session, cx, until, silence, longest).await?;
-    Ok((answer(cx, session, &waited).await?, waited.reason))
+    let waited = wait_for_condition(session, cx, until, silence, longest).await?;
+    Ok((build_result(cx, session, &waited).await?, waited.reason))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
-use super::{maximum_wait, non_empty_argument, respond};
+use super::{maximum_wait, non_empty_argument, wait_and_respond};
 use crate::raw_bytes::RawOutputPiece;
 use crate::shells::InteractiveShellPlugin;
 use crate::wait::WaitCondition;
@@ -56,10 +56,13 @@ impl Tool for ShellRead {
 
     async fn call(self, cx: &Cx<InteractiveShellPlugin>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session =
-            shells.get(non_empty_argument("shell_read", "session_id", &self.session_id)?)?;
+        let session = shells.session_by_id(non_empty_argument(
+            "shell_read",
+            "session_id",
+            &self.session_id,
+        )?)?;
         if self.raw == Some(true) {
-            let mut live = session.live();
+            let mut live = session.lock_live();
             live.used = std::time::Instant::now();
             let RawOutputPiece { text, lost, left } = live.raw.take_oldest(RAW_BYTES_MAX);
             let is_alive = live.end.is_none();
@@ -72,7 +75,7 @@ impl Tool for ShellRead {
         }
         let until = parse_wait_condition(self.wait_for.as_deref())?;
         let longest = maximum_wait(self.timeout, SECONDS);
-        let (told, _) = respond(cx, &session, &until, longest).await?;
+        let (told, _) = wait_and_respond(cx, &session, &until, longest).await?;
         Ok(Output::json(Value::Object(told)))
     }
 }

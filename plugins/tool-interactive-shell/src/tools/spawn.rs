@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::SIZE;
 
-use super::{SECONDS, maximum_wait, non_empty_argument, respond};
+use super::{SECONDS, maximum_wait, non_empty_argument, wait_and_respond};
 use crate::command;
 use crate::ready::ResultReason;
 use crate::shells::InteractiveShellPlugin;
@@ -56,17 +56,18 @@ impl Tool for ShellSpawn {
         };
         let name = self.session_name.as_deref().map(str::trim).filter(|name| !name.is_empty());
         if let Some(name) = name {
-            check_name(name)?;
+            check_session_name(name)?;
         }
         let size = (self.rows.unwrap_or(SIZE.0), self.cols.unwrap_or(SIZE.1));
-        let session = shells.spawn(line, parsed, name, size).await?;
+        let session = shells.spawn_session(line, parsed, name, size).await?;
         let longest = maximum_wait(self.timeout, SECONDS);
-        let (mut told, reason) = respond(cx, &session, &WaitCondition::Ready, longest).await?;
+        let (mut told, reason) =
+            wait_and_respond(cx, &session, &WaitCondition::Ready, longest).await?;
         if matches!(reason, ResultReason::Waiting | ResultReason::Prompt) {
-            session.note_first_prompt();
+            session.record_first_prompt();
         }
         told.insert("session_id".to_owned(), session.id.clone().into());
-        let limits = session.backend.limits();
+        let limits = session.backend.list_limitations();
         if !limits.is_empty() {
             told.insert("backend".to_owned(), session.backend.as_str().into());
             told.insert("limits".to_owned(), limits.into());
@@ -81,7 +82,7 @@ impl Tool for ShellSpawn {
 
 tool!(ShellSpawn);
 
-fn check_name(name: &str) -> Result<()> {
+fn check_session_name(name: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if name.chars().all(is_plain) && name.len() <= NAME_CHARACTERS_MAX {
         return Ok(());
@@ -97,9 +98,9 @@ mod tests {
 
     #[test]
     fn session_names_allow_only_plain_characters() {
-        assert!(check_name("build-1.x_y").is_ok());
+        assert!(check_session_name("build-1.x_y").is_ok());
         for bad in ["a b", "a/b", "\u{1b}[2J", &"x".repeat(65)] {
-            assert_eq!(check_name(bad).unwrap_err().kind, ErrorKind::InvalidArguments);
+            assert_eq!(check_session_name(bad).unwrap_err().kind, ErrorKind::InvalidArguments);
         }
     }
 }
