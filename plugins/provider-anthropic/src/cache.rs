@@ -12,14 +12,14 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use crate::history::AnthropicMessage;
 
 /// Marks the last block.
-pub(crate) fn mark_last(blocks: &mut [Value]) {
+pub(crate) fn mark_last_block(blocks: &mut [Value]) {
     if let Some(last) = blocks.last_mut() {
         last["cache_control"] = json!({ "type": "ephemeral" });
     }
 }
 
 /// Marks the newest user message and the previous one, which precedes the last answer.
-pub(crate) fn mark_turns(turns: &mut [AnthropicMessage]) {
+pub(crate) fn mark_user_messages(turns: &mut [AnthropicMessage]) {
     let users = turns.iter_mut().rev().filter_map(|turn| match turn {
         AnthropicMessage::User { results, said, .. } => {
             Some(if said.is_empty() { results } else { said })
@@ -27,6 +27,6 @@ pub(crate) fn mark_turns(turns: &mut [AnthropicMessage]) {
         AnthropicMessage::Model(_) => None,
     });
     for blocks in users.take(2) {
-        mark_last(blocks);
+        mark_last_block(blocks);
     }
 }

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, MediaLimit, OpaqueData, Part, ToolCall, ToolResult,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, data_of, describe_data};
+use jaato_plugin_sdk_provider::shown::{BlobContents, IMAGES, PDF, describe_data, visible_data};
 
 use crate::ids;
 
@@ -34,8 +34,8 @@ const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// Returns the blobs whose bytes a request contains, with the size limit of each.
 pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
-    let sized = |data| Some((DataPart::blob_id(data)?, bytes_max(data)?));
-    data_of(request).filter_map(sized).collect()
+    let sized = |data| Some((DataPart::blob_id(data)?, media_bytes_max(data)?));
+    visible_data(request).filter_map(sized).collect()
 }
 
 /// Returns the size limits of images and files.
@@ -55,7 +55,7 @@ pub(crate) fn media_limits() -> Vec<MediaLimit> {
     vec![images, files]
 }
 
-fn bytes_max(data: &DataPart) -> Option<usize> {
+fn media_bytes_max(data: &DataPart) -> Option<usize> {
     match data.mime_type.as_str() {
         PDF => Some(FILE_BYTES_MAX),
         name => IMAGES.contains(&name).then_some(IMAGE_BYTES_MAX),
@@ -63,17 +63,17 @@ fn bytes_max(data: &DataPart) -> Option<usize> {
 }
 
 /// Writes a text block. Returns `None` for whitespace, which the vendor refuses.
-pub(crate) fn write_text(words: &str) -> Option<Value> {
+pub(crate) fn text_block(words: &str) -> Option<Value> {
     (!words.trim().is_empty()).then(|| json!({ "type": "text", "text": words }))
 }
 
 /// Writes data as an image or file if its bytes are available, otherwise as a text.
-pub(crate) fn write_data(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
-    media_block(data, blobs).or_else(|| write_text(&describe_data(data)))
+pub(crate) fn data_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
+    media_block(data, blobs).or_else(|| text_block(&describe_data(data)))
 }
 
 fn media_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
-    bytes_max(data)?;
+    media_bytes_max(data)?;
     let bytes = BASE64_STANDARD.encode(blobs.get(data.blob_id()?)?);
     let source = json!({ "type": "base64", "media_type": data.mime_type, "data": bytes });
     if data.mime_type != PDF {
@@ -87,13 +87,13 @@ fn media_block(data: &DataPart, blobs: &BlobContents) -> Option<Value> {
 }
 
 /// Writes a tool result, including the tool's attachments.
-pub(crate) fn write_result(result: &ToolResult, blobs: &BlobContents) -> Value {
+pub(crate) fn tool_result_block(result: &ToolResult, blobs: &BlobContents) -> Value {
     let words = Value::Object(result.content.clone()).to_string();
     let content = if result.attachments.is_empty() {
         Value::String(words)
     } else {
-        let attached = result.attachments.iter().filter_map(|one| write_data(one, blobs));
-        write_text(&words).into_iter().chain(attached).collect()
+        let attached = result.attachments.iter().filter_map(|one| data_block(one, blobs));
+        text_block(&words).into_iter().chain(attached).collect()
     };
     let id = ids::format_id(result.call_id.as_str());
     let mut block = json!({ "type": "tool_result", "tool_use_id": id, "content": content });
@@ -104,22 +104,22 @@ pub(crate) fn write_result(result: &ToolResult, blobs: &BlobContents) -> Value {
 }
 
 /// Writes a part of a model's message. Returns `None` for a part that the vendor cannot read.
-pub(crate) fn write_model_part(part: &Part, model: &str) -> Option<Value> {
+pub(crate) fn model_part_block(part: &Part, model: &str) -> Option<Value> {
     match part {
-        Part::Text { text: words, .. } => write_text(words),
+        Part::Text { text: words, .. } => text_block(words),
         // A thought without a signature comes from another provider, or from before a cut.
         Part::Thought { text, signature, .. } => {
             let signature = signature.as_deref()?;
             Some(json!({ "type": "thinking", "thinking": text, "signature": signature }))
         }
-        Part::ToolCall(one) => Some(encode_call(one)),
-        Part::Opaque(opaque) => own_block(opaque, model).cloned(),
-        Part::Data(data) => write_text(&describe_data(data)),
+        Part::ToolCall(one) => Some(tool_call_block(one)),
+        Part::Opaque(opaque) => vendor_block(opaque, model).cloned(),
+        Part::Data(data) => text_block(&describe_data(data)),
         _ => None,
     }
 }
 
-fn encode_call(call: &ToolCall) -> Value {
+fn tool_call_block(call: &ToolCall) -> Value {
     let mut input = call.arguments.clone();
     if !input.is_object() {
         input = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), input)]));
@@ -130,7 +130,7 @@ fn encode_call(call: &ToolCall) -> Value {
 
 /// Returns the vendor's block if it belongs to this model. The host sends a block to no other
 /// model, but a caller without the host may.
-fn own_block<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
+fn vendor_block<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_block = opaque.item["type"].is_string();
     (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_block)

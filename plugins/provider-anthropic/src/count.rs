@@ -13,9 +13,12 @@ const COUNTED: [&str; 6] = ["messages", "model", "system", "thinking", "tool_cho
 /// Writes a request for counting, with the same prompt as the real request.
 ///
 /// # Errors
-/// The errors of [`request::write`].
-pub fn write(request: &CompletionRequest, blobs: &BlobContents) -> Result<AnthropicRequest> {
-    let AnthropicRequest { body, betas } = request::write(request, blobs)?;
+/// The errors of [`request::write_request`].
+pub fn write_count_request(
+    request: &CompletionRequest,
+    blobs: &BlobContents,
+) -> Result<AnthropicRequest> {
+    let AnthropicRequest { body, betas } = request::write_request(request, blobs)?;
     let bug =
         |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
@@ -27,7 +30,7 @@ pub fn write(request: &CompletionRequest, blobs: &BlobContents) -> Result<Anthro
 ///
 /// # Errors
 /// `provider` if the answer contains no count.
-pub fn read(url: &str, body: &[u8]) -> Result<u64> {
+pub fn parse_token_count(url: &str, body: &[u8]) -> Result<u64> {
     let count = serde_json::from_slice::<Value>(body).ok();
     let count = count.and_then(|count| count.get("input_tokens")?.as_u64());
     count.ok_or_else(|| {

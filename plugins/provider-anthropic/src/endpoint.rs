@@ -17,7 +17,7 @@ pub fn join_api_path(base: &str, path: &str) -> String {
 }
 
 /// Encodes a text as a query value.
-pub fn in_query(text: &str) -> String {
+pub fn encode_query_value(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let written = |byte: u8| {
         if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
@@ -26,7 +26,7 @@ pub fn in_query(text: &str) -> String {
 }
 
 /// Returns true if a base URL is the vendor's own.
-pub fn is_vendors(base: &str) -> bool {
+pub fn is_vendor_url(base: &str) -> bool {
     let rest = base.trim().strip_prefix(VENDOR);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -49,15 +49,15 @@ mod tests {
 
     #[test]
     fn query_values_are_percent_encoded() {
-        assert_eq!(in_query("claude-opus-4.5"), "claude-opus-4.5");
-        assert_eq!(in_query("a&b=c é"), "a%26b%3Dc%20%C3%A9");
+        assert_eq!(encode_query_value("claude-opus-4.5"), "claude-opus-4.5");
+        assert_eq!(encode_query_value("a&b=c é"), "a%26b%3Dc%20%C3%A9");
     }
 
     #[test]
     fn vendor_is_recognized_only_by_its_exact_host() {
-        assert!(is_vendors(VENDOR) && is_vendors("https://api.anthropic.com/v1"));
+        assert!(is_vendor_url(VENDOR) && is_vendor_url("https://api.anthropic.com/v1"));
         for other in ["http://api.anthropic.com", "https://api.anthropic.com.evil", "https://h"] {
-            assert!(!is_vendors(other), "{other}");
+            assert!(!is_vendor_url(other), "{other}");
         }
     }
 }

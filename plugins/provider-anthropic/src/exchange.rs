@@ -23,7 +23,7 @@ const TOKEN_BETA: &str = "oauth-2025-04-20";
 ///
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.
-pub(crate) async fn send(
+pub(crate) async fn send_with_credentials(
     cx: &Cx<AnthropicState>,
     base: &str,
     betas: &[&str],
@@ -32,16 +32,16 @@ pub(crate) async fn send(
     let first = cx.state().credential_for(base);
     for credential in [first, first.other_credential()] {
         let request = with_headers(base, betas, make(), credential);
-        match request.required_credential(credential.variable()).send().await {
+        match request.required_credential(credential.variable_name()).send().await {
             Err(error) if error.kind == ErrorKind::NotFound => {}
             answer => {
-                cx.state().remember(base, credential);
+                cx.state().remember_credential(base, credential);
                 return answer;
             }
         }
     }
     let request = with_headers(base, betas, make(), AnthropicCredential::Key);
-    request.credential(AnthropicCredential::Key.variable()).send().await
+    request.credential(AnthropicCredential::Key.variable_name()).send().await
 }
 
 fn with_headers(
@@ -51,7 +51,7 @@ fn with_headers(
     credential: AnthropicCredential,
 ) -> HttpRequestBuilder {
     let mut betas = betas.to_vec();
-    if credential == AnthropicCredential::Token && endpoint::is_vendors(base) {
+    if credential == AnthropicCredential::Token && endpoint::is_vendor_url(base) {
         betas.push(TOKEN_BETA);
     }
     let mut request = request.header("anthropic-version", VERSION);

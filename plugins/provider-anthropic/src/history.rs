@@ -26,7 +26,7 @@ pub(crate) enum AnthropicMessage {
 }
 
 impl AnthropicMessage {
-    fn empty_user() -> Self {
+    fn empty_user_message() -> Self {
         Self::User { results: Vec::new(), said: Vec::new(), changes: Vec::new() }
     }
 }
@@ -40,11 +40,11 @@ pub(crate) fn group_into_turns<'a>(
     told: &mut AnnouncedTools<'a>,
     blobs: &BlobContents,
 ) -> Result<Vec<AnthropicMessage>> {
-    let mut turns = vec![AnthropicMessage::empty_user()];
+    let mut turns = vec![AnthropicMessage::empty_user_message()];
     for message in &request.messages {
         match message.role {
-            Role::User | Role::Tool => add_user(&mut turns, message, told, blobs),
-            Role::Model => add_model(&mut turns, message, &request.model),
+            Role::User | Role::Tool => add_user_message(&mut turns, message, told, blobs),
+            Role::Model => add_model_message(&mut turns, message, &request.model),
             Role::Unknown => return Err(Role::unknown_role_error()),
         }
     }
@@ -54,43 +54,43 @@ pub(crate) fn group_into_turns<'a>(
             AnthropicMessage::User { results, said, .. }
                 if results.is_empty() && said.is_empty() =>
             {
-                said.extend(content::write_text(NOTHING));
+                said.extend(content::text_block(NOTHING));
             }
             // The vendor refuses trailing whitespace in an answer that the model must continue.
-            AnthropicMessage::Model(blocks) if number + 1 == count => trim_end(blocks),
+            AnthropicMessage::Model(blocks) if number + 1 == count => trim_last_text(blocks),
             AnthropicMessage::User { .. } | AnthropicMessage::Model(_) => {}
         }
     }
     Ok(turns)
 }
 
-fn add_user<'a>(
+fn add_user_message<'a>(
     turns: &mut Vec<AnthropicMessage>,
     message: &'a Message,
     told: &mut AnnouncedTools<'a>,
     blobs: &BlobContents,
 ) {
     if !matches!(turns.last(), Some(AnthropicMessage::User { .. })) {
-        turns.push(AnthropicMessage::empty_user());
+        turns.push(AnthropicMessage::empty_user_message());
     }
     let Some(AnthropicMessage::User { results, said, changes }) = turns.last_mut() else { return };
     for part in &message.parts {
         match part {
-            Part::Text { text, .. } => said.extend(content::write_text(text)),
-            Part::Data(data) => said.extend(content::write_data(data, blobs)),
-            Part::ToolResult(result) => results.push(content::write_result(result, blobs)),
-            Part::ToolsChanged(changed) => changes.extend(told.change(changed)),
+            Part::Text { text, .. } => said.extend(content::text_block(text)),
+            Part::Data(data) => said.extend(content::data_block(data, blobs)),
+            Part::ToolResult(result) => results.push(content::tool_result_block(result, blobs)),
+            Part::ToolsChanged(changed) => changes.extend(told.announce_change(changed)),
             _ => {}
         }
     }
 }
 
 /// Adds a model message. An empty one is left out, so that its neighbours become one message.
-fn add_model(turns: &mut Vec<AnthropicMessage>, message: &Message, model: &str) {
+fn add_model_message(turns: &mut Vec<AnthropicMessage>, message: &Message, model: &str) {
     let mut blocks: Vec<Value> =
-        message.parts.iter().filter_map(|part| content::write_model_part(part, model)).collect();
+        message.parts.iter().filter_map(|part| content::model_part_block(part, model)).collect();
     // The answer was cut off inside its thoughts. The vendor refuses thoughts that nothing follows.
-    while blocks.last().is_some_and(is_thought) {
+    while blocks.last().is_some_and(is_thought_block) {
         blocks.pop();
     }
     if blocks.is_empty() {
@@ -102,13 +102,13 @@ fn add_model(turns: &mut Vec<AnthropicMessage>, message: &Message, model: &str) 
     }
 }
 
-fn is_thought(block: &Value) -> bool {
+fn is_thought_block(block: &Value) -> bool {
     matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
 }
 
 /// Returns true if the open step began without a thought, because it comes from another provider or
 /// a cut removed its thoughts. Models with a thinking budget then cannot think in this step.
-pub(crate) fn began_without_thought(turns: &[AnthropicMessage]) -> bool {
+pub(crate) fn has_begun_without_thought(turns: &[AnthropicMessage]) -> bool {
     let mut first = None;
     for turn in turns.iter().rev() {
         match turn {
@@ -117,10 +117,10 @@ pub(crate) fn began_without_thought(turns: &[AnthropicMessage]) -> bool {
             AnthropicMessage::Model(blocks) => first = blocks.first(),
         }
     }
-    first.is_some_and(|block| !is_thought(block))
+    first.is_some_and(|block| !is_thought_block(block))
 }
 
-fn trim_end(blocks: &mut [Value]) {
+fn trim_last_text(blocks: &mut [Value]) {
     let Some(last) = blocks.last_mut() else { return };
     if let Some(text) = last["text"].as_str().map(|text| text.trim_end().to_owned()) {
         last["text"] = json!(text);

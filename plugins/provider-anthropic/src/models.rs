@@ -29,14 +29,15 @@ pub struct AnthropicModelPage {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn read(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
+pub fn parse_model_page(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
     let wrong = || {
-        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
+        let text =
+            format!("`{}` did not answer with a list of models", failure::url_for_errors(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
     let models = list["data"].as_array().ok_or_else(wrong)?;
-    let infos: Vec<ModelInfo> = models.iter().filter_map(model_info).collect();
+    let infos: Vec<ModelInfo> = models.iter().filter_map(parse_model_info).collect();
     if infos.is_empty() && !models.is_empty() {
         return Err(wrong());
     }
@@ -45,7 +46,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<AnthropicModelPage> {
     Ok(AnthropicModelPage { infos, after: after.map(str::to_owned) })
 }
 
-fn model_info(model: &Value) -> Option<ModelInfo> {
+fn parse_model_info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
     let known = facts::facts_of_model(name);
     let told = model["max_input_tokens"].as_u64().filter(|tokens| *tokens > 0);
@@ -73,14 +74,14 @@ mod tests {
 
     use super::*;
 
-    fn page(body: &Value) -> AnthropicModelPage {
-        read("http://h/v1/models", body.to_string().as_bytes()).unwrap()
+    fn parse_page(body: &Value) -> AnthropicModelPage {
+        parse_model_page("http://h/v1/models", body.to_string().as_bytes()).unwrap()
     }
 
     #[test]
     fn model_list_overrides_known_facts() {
         let supported = |yes: bool| json!({ "supported": yes });
-        let page = page(&json!({ "has_more": true, "last_id": "kimi", "data": [
+        let page = parse_page(&json!({ "has_more": true, "last_id": "kimi", "data": [
             { "id": "claude-opus-5-5", "display_name": "Claude Opus 5.5", "max_input_tokens": 500_000,
               "capabilities": { "image_input": supported(true), "pdf_input": supported(false) } },
             { "id": "claude-haiku-4-5-20251001" },
@@ -109,10 +110,14 @@ mod tests {
     #[test]
     fn last_page_has_no_successor_and_invalid_lists_are_errors() {
         let end = json!({ "data": [], "has_more": false, "last_id": "x" });
-        assert_eq!(page(&end), AnthropicModelPage::default());
-        assert_eq!(page(&json!({ "data": [], "has_more": true })), AnthropicModelPage::default());
+        assert_eq!(parse_page(&end), AnthropicModelPage::default());
+        assert_eq!(
+            parse_page(&json!({ "data": [], "has_more": true })),
+            AnthropicModelPage::default()
+        );
         for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"data":[{"x":1}]}"#] {
-            let error = read("http://u:p@h/v1/models?limit=9", body.as_bytes()).unwrap_err();
+            let error =
+                parse_model_page("http://u:p@h/v1/models?limit=9", body.as_bytes()).unwrap_err();
             let text = "`http://…@h/v1/models?…` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }

@@ -10,7 +10,7 @@ use jaato_plugin_sdk_provider::exchange::{
 use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, fetch_blobs};
 
-use crate::exchange::{refusal_error, send};
+use crate::exchange::{refusal_error, send_with_credentials};
 use crate::models::{PAGE_MODELS, PAGES_MAX};
 use crate::reply::AnthropicReply;
 use crate::state::{AnthropicState, Config};
@@ -44,11 +44,11 @@ impl Provider for AnthropicProvider {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::join_api_path(&base, "messages");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
-        let wanted = ExpectedResponse::of(&request);
+        let wanted = ExpectedResponse::from_request(&request);
         // Writing a long history would block the executor for too long.
-        let written = cx.blocking(move |_| request::write(&request, &blobs)).await??;
+        let written = cx.blocking(move |_| request::write_request(&request, &blobs)).await??;
         let make = || start_completion_request(cx, &url, &wanted).body(written.body.as_slice());
-        let sent = send(cx, &base, &written.betas, make).await;
+        let sent = send_with_credentials(cx, &base, &written.betas, make).await;
         let response = sent.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &base, &url, response).await);
@@ -60,18 +60,18 @@ impl Provider for AnthropicProvider {
         let base = cx.config::<Config>().await?.base_url;
         let url = endpoint::join_api_path(&base, "messages/count_tokens");
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
-        let written = cx.blocking(move |_| count::write(&request, &blobs)).await??;
+        let written = cx.blocking(move |_| count::write_count_request(&request, &blobs)).await??;
         let make = || {
             let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
             request.header("content-type", "application/json").body(written.body.as_slice())
         };
-        let response = send(cx, &base, &written.betas, make).await;
+        let response = send_with_credentials(cx, &base, &written.betas, make).await;
         let response = response.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &base, &url, response).await);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
-        count::read(&url, &body)
+        count::parse_token_count(&url, &body)
     }
 
     async fn models(cx: &Cx<AnthropicState>) -> Result<Vec<ModelInfo>> {
@@ -103,10 +103,10 @@ async fn request_model_page(
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str(&format!("limit={PAGE_MODELS}"));
     if let Some(after) = after {
-        url.push_str(&format!("&after_id={}", endpoint::in_query(after)));
+        url.push_str(&format!("&after_id={}", endpoint::encode_query_value(after)));
     }
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
-    let response = match send(cx, base, &[], make).await {
+    let response = match send_with_credentials(cx, base, &[], make).await {
         // The user has not set up this provider. The host reports that only to users who want to
         // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
@@ -116,5 +116,5 @@ async fn request_model_page(
         return Err(refusal_error(cx, base, &url, response).await);
     }
     let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
-    models::read(&url, &body)
+    models::parse_model_page(&url, &body)
 }

@@ -16,13 +16,13 @@ const LIST: &str = "`jaato model list` lists the models";
 /// that it would have had.
 pub(crate) fn reported_error(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
-    if let Some(status) = status_of(report["error"]["type"].as_str().unwrap_or_default()) {
+    if let Some(status) = error_type_status(report["error"]["type"].as_str().unwrap_or_default()) {
         report["error"]["code"] = json!(status);
     }
     failure::reported_error(url, &report)
 }
 
-fn status_of(kind: &str) -> Option<u16> {
+fn error_type_status(kind: &str) -> Option<u16> {
     Some(match kind {
         "invalid_request_error" => 400,
         "authentication_error" => 401,
@@ -63,7 +63,7 @@ pub(crate) fn refusal_hint(
         }
         400 => format!(
             "the model or its server does not accept the option `{}`: leave it out",
-            named_option(&words)?
+            find_named_option(&words)?
         ),
         _ => return None,
     })
@@ -83,7 +83,7 @@ const SETTINGS: [(&str, &str); 6] = [
 const UNSUPPORTED: [&str; 4] =
     ["not supported", "does not support", "deprecated", "extra inputs are not permitted"];
 
-fn named_option(words: &str) -> Option<&'static str> {
+fn find_named_option(words: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
     SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
 }

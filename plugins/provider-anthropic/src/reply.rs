@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::exchange::wrong_form_error;
 use jaato_plugin_sdk_provider::{
     ARGUMENTS_BYTES_MAX, AnswerReader, CallFragment, CallFragments, EVENTS_MAX, ModelProtocol,
     PARTS_MAX, ServerEvent, StreamingAnswer, failure,
@@ -83,7 +83,7 @@ impl AnthropicReply {
     /// # Errors
     /// The error that the server reports inside its answer, or `limit_reached` beyond
     /// [`EVENTS_MAX`] and [`PARTS_MAX`].
-    pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
+    pub fn read_event(&mut self, event: &Value) -> Result<Vec<Delta>> {
         self.has_begun = true;
         self.events += 1;
         if self.events > EVENTS_MAX {
@@ -91,7 +91,7 @@ impl AnthropicReply {
         }
         let index = event["index"].as_u64().unwrap_or(0);
         match event["type"].as_str() {
-            Some("message_start") => self.facts(&event["message"]),
+            Some("message_start") => self.read_answer_facts(&event["message"]),
             Some("content_block_start") => self.begin_block(index, &event["content_block"]),
             Some("content_block_delta") => self.continue_block(index, &event["delta"]),
             Some("content_block_stop") => {
@@ -99,8 +99,8 @@ impl AnthropicReply {
                 Ok(Vec::new())
             }
             Some("message_delta") => {
-                self.stop_at(&event["delta"]);
-                self.facts(event)
+                self.read_stop_reason(&event["delta"]);
+                self.read_answer_facts(event)
             }
             Some("message_stop") => {
                 self.is_done = true;
@@ -114,7 +114,7 @@ impl AnthropicReply {
     }
 
     /// Reads the facts about the whole answer. Gateways send them twice.
-    fn facts(&mut self, told: &Value) -> Result<Vec<Delta>> {
+    fn read_answer_facts(&mut self, told: &Value) -> Result<Vec<Delta>> {
         self.counted.add_counts(&told["usage"]);
         let changes = told["input_transformations"].as_array().map(Vec::as_slice);
         let is_drop = |change: &Value| change["reason"] == "prefix_binding_mismatch";
@@ -133,22 +133,23 @@ impl AnthropicReply {
         let kind = match block["type"].as_str() {
             Some("text") => {
                 self.answer.begin_text();
-                deltas.extend(self.answer.text(text("text")));
+                deltas.extend(self.answer.add_text(text("text")));
                 AnthropicReplyBlock::Text
             }
             Some("thinking") => {
                 self.answer.begin_thought();
-                deltas.extend(self.answer.thought(text("thinking"), None));
+                deltas.extend(self.answer.add_thought(text("thinking"), None));
                 let signature = text("signature");
                 if !signature.is_empty() {
-                    self.answer.sign(signature);
+                    self.answer.sign_last_part(signature);
                 }
                 AnthropicReplyBlock::Thought
             }
             Some("tool_use") => {
                 let (id, name) = (text("id"), text("name"));
                 if name.is_empty() {
-                    let text = format!("`{}` sent a call without a name", safe_url(&self.url));
+                    let text =
+                        format!("`{}` sent a call without a name", url_for_errors(&self.url));
                     return Err(Error::new(ErrorKind::Provider, text).temporary());
                 }
                 // The input is empty at the start of a streamed block, but not in a complete
@@ -173,7 +174,7 @@ impl AnthropicReply {
         };
         self.open.insert(index, kind);
         self.newest = index;
-        if self.answer.parts() > PARTS_MAX || self.open.len() > PARTS_MAX {
+        if self.answer.part_count() > PARTS_MAX || self.open.len() > PARTS_MAX {
             return Err(failure::answer_limit_error(&format!("{PARTS_MAX} blocks")));
         }
         Ok(deltas)
@@ -182,17 +183,17 @@ impl AnthropicReply {
     fn continue_block(&mut self, index: u64, delta: &Value) -> Result<Vec<Delta>> {
         let text = |key: &str| delta[key].as_str().unwrap_or_default();
         if let Some(AnthropicReplyBlock::Other { item, input }) = self.open.get_mut(&index) {
-            let bytes = add_to_other(item, input, delta);
+            let bytes = extend_opaque_block(item, input, delta);
             return self.count_bytes(bytes).map(|()| Vec::new());
         }
         let is_thought = matches!(self.open.get(&index), Some(AnthropicReplyBlock::Thought));
         let is_newest = self.newest == index;
         let said = match delta["type"].as_str() {
-            Some("text_delta") => self.answer.text(text("text")),
-            Some("thinking_delta") => self.answer.thought(text("thinking"), None),
+            Some("text_delta") => self.answer.add_text(text("text")),
+            Some("thinking_delta") => self.answer.add_thought(text("thinking"), None),
             // A signature belongs only to the thought that is open.
             Some("signature_delta") if is_thought && is_newest => {
-                self.answer.sign(text("signature"));
+                self.answer.sign_last_part(text("signature"));
                 None
             }
             Some("input_json_delta") => {
@@ -211,7 +212,7 @@ impl AnthropicReply {
     }
 
     fn add_fragment(&mut self, fragment: CallFragment<'_>) -> Result<()> {
-        if self.calls.push(&fragment)? {
+        if self.calls.add_fragment(&fragment)? {
             self.answer.begin_call();
         }
         Ok(())
@@ -224,7 +225,7 @@ impl AnthropicReply {
                     let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
                     item.insert("input".to_owned(), input);
                 }
-                self.answer.opaque(Value::Object(item));
+                self.answer.add_opaque(Value::Object(item));
             }
             Some(
                 AnthropicReplyBlock::Text
@@ -245,32 +246,34 @@ impl AnthropicReply {
         Ok(())
     }
 
-    fn stop_at(&mut self, told: &Value) {
+    fn read_stop_reason(&mut self, told: &Value) {
         if let Some(word) = told["stop_reason"].as_str().filter(|word| !word.is_empty()) {
             self.stop = Some(word.to_owned());
         }
         if let Some(text) = told["stop_details"]["explanation"].as_str() {
-            self.explanation = Some(failure::shown_word(text));
+            self.explanation = Some(failure::text_beginning(text));
         }
     }
 
     /// Reads a complete message as the equivalent events.
-    fn message(&mut self, message: &Value) -> Result<Vec<Delta>> {
-        let mut deltas = self.read(&json!({ "type": "message_start", "message": message }))?;
+    fn read_whole_message(&mut self, message: &Value) -> Result<Vec<Delta>> {
+        let mut deltas =
+            self.read_event(&json!({ "type": "message_start", "message": message }))?;
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (index, block) in blocks.iter().enumerate() {
             let begin =
                 json!({ "type": "content_block_start", "index": index, "content_block": block });
-            deltas.extend(self.read(&begin)?);
-            deltas.extend(self.read(&json!({ "type": "content_block_stop", "index": index }))?);
+            deltas.extend(self.read_event(&begin)?);
+            deltas
+                .extend(self.read_event(&json!({ "type": "content_block_stop", "index": index }))?);
         }
-        self.stop_at(message);
+        self.read_stop_reason(message);
         Ok(deltas)
     }
 }
 
 /// Adds a piece to a block that only the vendor understands. Returns the piece's bytes.
-fn add_to_other(item: &mut Map<String, Value>, input: &mut String, delta: &Value) -> usize {
+fn extend_opaque_block(item: &mut Map<String, Value>, input: &mut String, delta: &Value) -> usize {
     let mut bytes = 0;
     for (key, piece) in delta.as_object().into_iter().flatten() {
         let Some(piece) = piece.as_str().filter(|_| key != "type") else { continue };
@@ -289,46 +292,46 @@ fn add_to_other(item: &mut Map<String, Value>, input: &mut String, delta: &Value
     bytes
 }
 
-fn safe_url(url: &str) -> String {
-    failure::shown_url(url)
+fn url_for_errors(url: &str) -> String {
+    failure::url_for_errors(url)
 }
 
 impl AnswerReader for AnthropicReply {
     const CHECK_URL: &'static str = CHECK_URL;
     const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::Messages);
 
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || self.is_done {
             return Ok(Vec::new());
         }
         match serde_json::from_str::<Value>(data) {
             Ok(read) if event.name == ERROR_EVENT => Err(refusal::reported_error(&self.url, &read)),
-            Ok(read) => self.read(&read),
+            Ok(read) => self.read_event(&read),
             Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
             Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_str::<Value>(event.data.trim()).is_ok();
         if is_whole || event.name == ERROR_EVENT {
-            return self.event(event);
+            return self.handle_event(event);
         }
         self.has_begun = true;
         Ok(Vec::new())
     }
 
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+    fn handle_whole_body(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let message: Value = serde_json::from_slice(body)
             .map_err(|error| failure::invalid_json_error(url, &error))?;
         if message["type"] == ERROR_EVENT || !message["error"].is_null() {
             return Err(refusal::reported_error(url, &message));
         }
         if !message["content"].is_array() {
-            return Err(wrong_form::<Self>(url, Some("application/json")));
+            return Err(wrong_form_error::<Self>(url, Some("application/json")));
         }
-        self.message(&message)
+        self.read_whole_message(&message)
     }
 
     fn is_done(&self) -> bool {
@@ -348,16 +351,18 @@ impl AnswerReader for AnthropicReply {
             Some(word) => word,
             // Some gateways give no reason, but do mark the end of the answer.
             None if self.is_done => "end_turn".to_owned(),
-            None => return Err(failure::cut_answer_error(&self.url, self.has_begun)),
+            None => return Err(failure::truncated_answer_error(&self.url, self.has_begun)),
         };
         let open: Vec<u64> = self.open.keys().copied().collect();
         open.into_iter().for_each(|index| self.end_block(index));
-        self.answer.set_usage(self.counted.usage());
+        self.answer.set_usage(self.counted.to_usage());
         let reason = reason::finish_reason(&word);
         let calls = match reason {
             // A refused answer may be incomplete.
             FinishReason::Refused => Vec::new(),
-            FinishReason::MaxTokens | FinishReason::ContextExceeded => self.calls.finish_cut(),
+            FinishReason::MaxTokens | FinishReason::ContextExceeded => {
+                self.calls.finish_truncated()
+            }
             FinishReason::Stop
             | FinishReason::ToolUse
             | FinishReason::Safety
@@ -371,7 +376,7 @@ impl AnswerReader for AnthropicReply {
             deltas.push(Delta::notice(format!("the model declined: {text}")));
         }
         let completion = match reason {
-            FinishReason::Unknown => self.answer.finish_with_word(&failure::shown_word(&word)),
+            FinishReason::Unknown => self.answer.finish_with_word(&failure::text_beginning(&word)),
             reason => self.answer.finish(reason),
         };
         Ok((deltas, completion))

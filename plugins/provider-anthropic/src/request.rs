@@ -49,19 +49,22 @@ struct AnthropicRequestBody<'a> {
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the vendor accepts, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &CompletionRequest, blobs: &BlobContents) -> Result<AnthropicRequest> {
+pub fn write_request(
+    request: &CompletionRequest,
+    blobs: &BlobContents,
+) -> Result<AnthropicRequest> {
     let facts = facts::facts_of_model(&request.model);
     let mut told = AnnouncedTools::new(request, &facts);
     let mut turns = history::group_into_turns(request, &mut told, blobs)?;
     let must_not_think =
-        facts.thinking == AnthropicThinking::Budget && history::began_without_thought(&turns);
+        facts.thinking == AnthropicThinking::Budget && history::has_begun_without_thought(&turns);
     let effort = request.options.effort.filter(|_| !must_not_think);
     let settings = AnthropicBodySettings::new(request, &facts, effort)?;
-    let mut tools = tools::list(request, &facts);
-    cache::mark_last(&mut tools);
-    let mut system: Vec<Value> = content::write_text(&request.system).into_iter().collect();
-    cache::mark_last(&mut system);
-    cache::mark_turns(&mut turns);
+    let mut tools = tools::write_tools(request, &facts);
+    cache::mark_last_block(&mut tools);
+    let mut system: Vec<Value> = content::text_block(&request.system).into_iter().collect();
+    cache::mark_last_block(&mut system);
+    cache::mark_user_messages(&mut turns);
     let messages = history::write_messages(turns);
     let mut betas = settings.betas.clone();
     if messages.iter().any(|message| message["role"] == "system") {

@@ -33,7 +33,7 @@ const WITH_LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const WITH_NAMES: [&str; 3] = ["$defs", "definitions", "properties"];
 
 /// Closes each object and moves refused keywords into the description.
-pub(crate) fn fit_schema(schema: &Value) -> Value {
+pub(crate) fn adapt_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return schema.clone() };
     let mut kept = Map::new();
     let mut said = Map::new();
@@ -44,18 +44,18 @@ pub(crate) fn fit_schema(schema: &Value) -> Value {
             continue;
         }
         let value = match value {
-            one if WITH_ONE.contains(&name) => fit_schema(one),
+            one if WITH_ONE.contains(&name) => adapt_schema(one),
             Value::Array(list) if WITH_LIST.contains(&name) => {
-                list.iter().map(fit_schema).collect()
+                list.iter().map(adapt_schema).collect()
             }
             Value::Object(named) if WITH_NAMES.contains(&name) => {
-                named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema))).collect()
+                named.iter().map(|(name, schema)| (name.clone(), adapt_schema(schema))).collect()
             }
             other => other.clone(),
         };
         kept.insert(word.clone(), value);
     }
-    if is_object(&kept) {
+    if is_object_schema(&kept) {
         kept.insert("additionalProperties".to_owned(), json!(false));
     }
     if !said.is_empty() {
@@ -69,7 +69,7 @@ pub(crate) fn fit_schema(schema: &Value) -> Value {
     Value::Object(kept)
 }
 
-fn is_object(words: &Map<String, Value>) -> bool {
+fn is_object_schema(words: &Map<String, Value>) -> bool {
     match words.get("type") {
         Some(Value::String(name)) => name == "object",
         Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
@@ -93,7 +93,7 @@ mod tests {
             "required": ["minimum"],
         });
         assert_eq!(
-            fit_schema(&schema),
+            adapt_schema(&schema),
             json!({
                 "type": "object",
                 "properties": {
@@ -110,7 +110,7 @@ mod tests {
             })
         );
         for other in [json!(true), json!(null), json!({ "type": "string", "enum": ["a"] })] {
-            assert_eq!(fit_schema(&other), other);
+            assert_eq!(adapt_schema(&other), other);
         }
     }
 }

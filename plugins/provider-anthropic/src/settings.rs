@@ -73,7 +73,7 @@ impl<'a> AnthropicBodySettings<'a> {
         let options = &request.options;
         let max_tokens = max_tokens(request, facts);
         let spoken = thinking::thinking_settings(facts, effort, max_tokens);
-        if facts.thinking == AnthropicThinking::Never && effort.is_some_and(effort_thinks) {
+        if facts.thinking == AnthropicThinking::Never && effort.is_some_and(is_thinking_effort) {
             return Err(unsupported_option_error(request, "effort"));
         }
         let mut output_config = json!({});
@@ -81,7 +81,7 @@ impl<'a> AnthropicBodySettings<'a> {
             output_config["effort"] = json!(effort);
         }
         if let Some(schema) = &options.output_schema {
-            let schema = schema::fit_schema(schema);
+            let schema = schema::adapt_schema(schema);
             output_config["format"] = json!({ "type": "json_schema", "schema": schema });
         }
         let has_config = output_config.as_object().is_some_and(|config| !config.is_empty());
@@ -98,7 +98,7 @@ impl<'a> AnthropicBodySettings<'a> {
     }
 }
 
-fn effort_thinks(effort: Effort) -> bool {
+fn is_thinking_effort(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 

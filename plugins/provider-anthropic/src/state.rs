@@ -46,7 +46,7 @@ pub(crate) enum AnthropicCredential {
 
 impl AnthropicCredential {
     /// Returns the variable that holds this credential.
-    pub(crate) fn variable(self) -> &'static str {
+    pub(crate) fn variable_name(self) -> &'static str {
         match self {
             Self::Key => KEY,
             Self::Token => TOKEN,
@@ -75,7 +75,7 @@ impl AnthropicState {
         if known.0 == base { known.1 } else { AnthropicCredential::default() }
     }
 
-    pub(crate) fn remember(&self, base: &str, credential: AnthropicCredential) {
+    pub(crate) fn remember_credential(&self, base: &str, credential: AnthropicCredential) {
         *self.credential.lock() = (base.to_owned(), credential);
     }
 }

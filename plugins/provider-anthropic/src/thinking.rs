@@ -40,9 +40,11 @@ pub(crate) fn thinking_settings(
         (AnthropicThinking::WhenAsked, None | Some(Effort::None)) => {
             AnthropicThinkingSettings::default()
         }
-        (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => thinking_off("disabled"),
+        (AnthropicThinking::UnlessDisabled, Some(Effort::None)) => {
+            settings_without_thinking("disabled")
+        }
         (AnthropicThinking::AtLeastBetweenTools, Some(Effort::None)) => {
-            thinking_off("between_tools")
+            settings_without_thinking("between_tools")
         }
         (
             AnthropicThinking::WhenAsked
@@ -56,7 +58,7 @@ pub(crate) fn thinking_settings(
 
 /// Returns settings for a model that must not think. The vendor accepts no other field next to this
 /// one, and no effort above `high`.
-fn thinking_off(word: &str) -> AnthropicThinkingSettings {
+fn settings_without_thinking(word: &str) -> AnthropicThinkingSettings {
     AnthropicThinkingSettings {
         thinking: Some(json!({ "type": word })),
         ..AnthropicThinkingSettings::default()
@@ -75,11 +77,11 @@ fn adaptive_settings(
         thinking["block_binding"] = json!({ "prefix_mismatch_behavior": "drop_block" });
         betas.push(BINDING_BETA);
     }
-    let effort = effort.and_then(effort_word);
+    let effort = effort.and_then(effort_name);
     AnthropicThinkingSettings { thinking: Some(thinking), effort, is_on: true, betas }
 }
 
-fn effort_word(effort: Effort) -> Option<&'static str> {
+fn effort_name(effort: Effort) -> Option<&'static str> {
     Some(match effort {
         // A model that always thinks gets the lowest effort.
         Effort::None | Effort::Minimal | Effort::Low => "low",

@@ -15,7 +15,7 @@ use crate::facts::AnthropicModelFacts;
 pub(crate) const CHANGES_BETA: &str = "inline-tools-2026-09-15";
 
 /// Writes the list of tools.
-pub(crate) fn list(request: &CompletionRequest, facts: &AnthropicModelFacts) -> Vec<Value> {
+pub(crate) fn write_tools(request: &CompletionRequest, facts: &AnthropicModelFacts) -> Vec<Value> {
     let mut listed: Vec<&ToolSpec> = request.tools.iter().collect();
     if !facts.changes_tools {
         for added in tool_changes(request).flat_map(|changed| &changed.added) {
@@ -60,7 +60,7 @@ impl<'a> AnnouncedTools<'a> {
     }
 
     /// Writes the blocks of a change, or no blocks if the model does not support changes.
-    pub(crate) fn change(&mut self, changed: &'a ToolsChanged) -> Vec<Value> {
+    pub(crate) fn announce_change(&mut self, changed: &'a ToolsChanged) -> Vec<Value> {
         if !self.takes_changes {
             return Vec::new();
         }

@@ -30,7 +30,7 @@ impl AnthropicUsageCounts {
 
     /// Returns the usage. The vendor's input count excludes tokens read from or written to the
     /// cache.
-    pub(crate) fn usage(self) -> Usage {
+    pub(crate) fn to_usage(self) -> Usage {
         let cached = self.cache_read.saturating_add(self.cache_write);
         Usage {
             prompt_tokens: self.input.saturating_add(cached),
@@ -67,8 +67,8 @@ mod tests {
             reasoning_tokens: 30,
             ..Usage::default()
         };
-        assert_eq!(counted.usage(), expected);
+        assert_eq!(counted.to_usage(), expected);
         counted.add_counts(&json!({ "input_tokens": u64::MAX }));
-        assert_eq!(counted.usage().prompt_tokens, u64::MAX);
+        assert_eq!(counted.to_usage().prompt_tokens, u64::MAX);
     }
 }

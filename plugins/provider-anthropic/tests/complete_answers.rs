@@ -22,7 +22,7 @@ fn complete_turn(
 }
 
 #[track_caller]
-fn check(turn: AnthropicTurn) {
+fn check_turn(turn: AnthropicTurn) {
     for model in ["claude-opus-5-5", "claude-haiku-4-5"] {
         let (pieces, whole) =
             (complete_turn(&turn, model, None), complete_turn(&turn, model, Some(false)));
@@ -31,32 +31,32 @@ fn check(turn: AnthropicTurn) {
     }
 }
 
-fn text(text: &str) -> AnthropicAnswerPiece {
+fn text_piece(text: &str) -> AnthropicAnswerPiece {
     AnthropicAnswerPiece::Text(text.to_owned())
 }
 
-fn call(input: Value) -> AnthropicAnswerPiece {
+fn call_piece(input: Value) -> AnthropicAnswerPiece {
     AnthropicAnswerPiece::Call("look".to_owned(), input)
 }
 
 #[test]
 fn unstreamed_answer_equals_the_streamed_one_for_thoughts_and_calls() {
-    check(AnthropicTurn::with_pieces([
+    check_turn(AnthropicTurn::with_pieces([
         AnthropicAnswerPiece::Thought("I should look.".to_owned()),
-        text("I look: Grüße, 漢字"),
+        text_piece("I look: Grüße, 漢字"),
         AnthropicAnswerPiece::Hidden("secret".to_owned()),
-        call(json!({ "x": { "y": [1, "ü"] } })),
+        call_piece(json!({ "x": { "y": [1, "ü"] } })),
         AnthropicAnswerPiece::Thought(String::new()),
-        call(json!({})),
-        text("one"),
-        text("two"),
+        call_piece(json!({})),
+        text_piece("one"),
+        text_piece("two"),
     ]));
 }
 
 #[test]
 fn unstreamed_answer_equals_the_streamed_one_for_vendor_blocks() {
     let block = |block: Value| AnthropicAnswerPiece::Block(block);
-    check(
+    check_turn(
         AnthropicTurn::with_pieces([
             block(json!({ "type": "server_tool_use", "id": "s", "name": "web_search",
                 "input": { "query": "moon" } })),
@@ -70,8 +70,8 @@ fn unstreamed_answer_equals_the_streamed_one_for_vendor_blocks() {
 fn unstreamed_answer_equals_the_streamed_one_for_every_stop_reason() {
     for word in ["max_tokens", "stop_sequence", "refusal", "model_context_window_exceeded", "moon"]
     {
-        check(
-            AnthropicTurn::with_pieces([text("so"), call(json!({ "x": 1 }))])
+        check_turn(
+            AnthropicTurn::with_pieces([text_piece("so"), call_piece(json!({ "x": 1 }))])
                 .with_stop_reason(word)
                 .with_explanation("No."),
         );

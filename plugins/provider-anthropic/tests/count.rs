@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{CompletionRequest, Effort, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::anthropic::FakeAnthropic;
 
-fn request(model: &str, text: &str) -> CompletionRequest {
+fn completion_request(model: &str, text: &str) -> CompletionRequest {
     let mut request = CompletionRequest::new(model, vec![Message::user(text)]);
     request.system = "be kind".to_owned();
     request.tools = vec![ToolSpec {
@@ -33,8 +33,8 @@ fn token_count_is_requested_from_the_vendor() {
         let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
             .with_http(move |request| answering.answer_plugin(request));
         let instance = host.instance().unwrap();
-        let short = instance.count_tokens(&request(model, "hi")).unwrap();
-        let long = instance.count_tokens(&request(model, &"moon ".repeat(400))).unwrap();
+        let short = instance.count_tokens(&completion_request(model, "hi")).unwrap();
+        let long = instance.count_tokens(&completion_request(model, &"moon ".repeat(400))).unwrap();
         assert!(short > 5 && long > short + 400, "{model}: {short}, {long}");
         assert!(vendor.accepted_requests().is_empty(), "the model got no request");
     }
@@ -51,7 +51,8 @@ fn invalid_token_count_response_is_an_error() {
         let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
             .with_config(json!({ "base_url": "http://localhost:1/v1" }))
             .with_http(move |_| Ok(FakeHttpAnswer::status(status).body(body)));
-        let counted = host.instance().unwrap().count_tokens(&request("claude-opus-5-5", "hi"));
+        let counted =
+            host.instance().unwrap().count_tokens(&completion_request("claude-opus-5-5", "hi"));
         assert_eq!(counted.map_err(|error| error.kind), Err(kind), "{status} {body}");
     }
 }

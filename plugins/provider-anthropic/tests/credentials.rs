@@ -10,7 +10,7 @@ use jaato_vendors::anthropic::{AnthropicTurn, FakeAnthropic};
 const VENDOR: &str = "https://api.anthropic.com";
 const GATEWAY: &str = "https://gateway.example";
 
-fn host(base: &str, credentials: &[&str]) -> FakeHost {
+fn host_with_credentials(base: &str, credentials: &[&str]) -> FakeHost {
     let answers = ["one", "two"].map(AnthropicTurn::text);
     let vendor = FakeAnthropic::new(answers).with_credentials(credentials);
     FakeHost::new(provider_anthropic::__jaato::MODULE)
@@ -18,7 +18,7 @@ fn host(base: &str, credentials: &[&str]) -> FakeHost {
         .with_http(move |request| vendor.answer_plugin(request))
 }
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     CompletionRequest::new("claude-haiku-4-5", vec![Message::user("hi")])
 }
 
@@ -27,7 +27,7 @@ fn request() -> CompletionRequest {
 #[track_caller]
 fn named_credentials(host: &FakeHost) -> Vec<String> {
     for _ in 0..2 {
-        host.complete(&request()).result.unwrap();
+        host.complete(&completion_request()).result.unwrap();
     }
     let is_beta = |(name, value): &(String, String)| {
         name == "anthropic-beta" && value.contains("oauth-2025-04-20")
@@ -43,30 +43,34 @@ fn named_credentials(host: &FakeHost) -> Vec<String> {
 #[test]
 fn api_key_is_preferred_over_an_auth_token() {
     for base in [VENDOR, GATEWAY] {
-        assert_eq!(named_credentials(&host(base, &["ANTHROPIC_API_KEY"])), ["API_KEY", "API_KEY"]);
-        let both = host(base, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
+        assert_eq!(
+            named_credentials(&host_with_credentials(base, &["ANTHROPIC_API_KEY"])),
+            ["API_KEY", "API_KEY"]
+        );
+        let both = host_with_credentials(base, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
         assert_eq!(named_credentials(&both), ["API_KEY", "API_KEY"]);
     }
 }
 
 #[test]
 fn auth_token_is_used_without_an_api_key_and_remembered() {
-    let vendor = host(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
+    let vendor = host_with_credentials(VENDOR, &["ANTHROPIC_AUTH_TOKEN"]);
     assert_eq!(named_credentials(&vendor), ["API_KEY", "AUTH_TOKEN+", "AUTH_TOKEN+"]);
     // A gateway does not know users who signed in at the vendor.
-    let gateway = host(GATEWAY, &["ANTHROPIC_AUTH_TOKEN"]);
+    let gateway = host_with_credentials(GATEWAY, &["ANTHROPIC_AUTH_TOKEN"]);
     assert_eq!(named_credentials(&gateway), ["API_KEY", "AUTH_TOKEN", "AUTH_TOKEN"]);
 }
 
 #[test]
 fn missing_credentials_error_names_the_variables_to_set() {
-    let vendor = host(VENDOR, &[]);
-    let error = vendor.complete(&request()).result.unwrap_err();
+    let vendor = host_with_credentials(VENDOR, &[]);
+    let error = vendor.complete(&completion_request()).result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
     assert!(error.message.contains("ANTHROPIC_API_KEY"), "{error}");
     // Lists omit providers that the user has not set up. The host recognises them by this kind.
     assert_eq!(vendor.instance().unwrap().models().unwrap_err().kind, ErrorKind::NotFound);
-    let error = host(GATEWAY, &[]).complete(&request()).result.unwrap_err();
+    let error =
+        host_with_credentials(GATEWAY, &[]).complete(&completion_request()).result.unwrap_err();
     let hint =
         "the server requires a key: set `ANTHROPIC_API_KEY`, or a token in `ANTHROPIC_AUTH_TOKEN`";
     assert_eq!(error.hint.as_deref(), Some(hint));
@@ -77,7 +81,7 @@ fn server_that_needs_no_key_is_requested_only_once() {
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1" }))
         .with_http(|_| Ok(FakeHttpAnswer::status(400)));
-    assert!(host.complete(&request()).result.is_err());
+    assert!(host.complete(&completion_request()).result.is_err());
     assert_eq!(host.http_requests().len(), 1);
 }
 
@@ -86,7 +90,7 @@ fn key_bound_to_another_server_fails_without_a_second_request() {
     let host = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": GATEWAY }))
         .with_http(|_| Err(Error::new(ErrorKind::Configuration, "it is for another server")));
-    let error = host.complete(&request()).result.unwrap_err();
+    let error = host.complete(&completion_request()).result.unwrap_err();
     assert_eq!(error, Error::new(ErrorKind::Configuration, "it is for another server"));
     assert_eq!(host.http_requests().len(), 1);
 }

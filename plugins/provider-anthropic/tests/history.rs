@@ -8,39 +8,46 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_anthropic::content::wanted_blobs;
-use provider_anthropic::request::write;
+use provider_anthropic::request::write_request;
 
-fn blobs() -> BlobContents {
+fn blob_contents() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
 /// Checks the messages without cache marks, one per line.
 #[track_caller]
-fn check(messages: Vec<Message>, expected: Expect) {
-    let written = write(&CompletionRequest::new("claude-opus-4-6", messages), &blobs()).unwrap();
+fn check_messages(messages: Vec<Message>, expected: Expect) {
+    let written =
+        write_request(&CompletionRequest::new("claude-opus-4-6", messages), &blob_contents())
+            .unwrap();
     let body: Value = serde_json::from_slice(&written.body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     expected.assert_eq(&lines.join("\n").replace(mark, ""));
 }
 
-fn user(parts: Vec<Part>) -> Message {
+fn user_message(parts: Vec<Part>) -> Message {
     Message { role: Role::User, parts, ..Message::default() }
 }
 
-fn call(id: &str, arguments: Value) -> Part {
+fn call_part(id: &str, arguments: Value) -> Part {
     Part::ToolCall(ToolCall::new(id, "run", arguments))
 }
 
-fn result(id: &str, content: Value) -> ToolResult {
+fn tool_result(id: &str, content: Value) -> ToolResult {
     ToolResult::new(id, "run", content.as_object().unwrap().clone())
 }
 
 #[test]
 fn texts_stay_separate_and_blank_texts_are_left_out() {
-    check(
+    check_messages(
         vec![
-            user(vec![Part::text("a"), Part::text(" \n"), Part::text(""), Part::text("b ")]),
+            user_message(vec![
+                Part::text("a"),
+                Part::text(" \n"),
+                Part::text(""),
+                Part::text("b "),
+            ]),
             Message::model(vec![Part::text("c"), Part::text("\n"), Part::text("d ")]),
             Message::user("e"),
         ],
@@ -54,7 +61,7 @@ fn texts_stay_separate_and_blank_texts_are_left_out() {
 #[test]
 fn only_signed_thoughts_and_opaque_blocks_are_sent_back() {
     let redacted = json!({ "type": "redacted_thinking", "data": "…" });
-    check(
+    check_messages(
         vec![
             Message::user("go"),
             Message::model(vec![
@@ -63,11 +70,14 @@ fn only_signed_thoughts_and_opaque_blocks_are_sent_back() {
                 Part::opaque(redacted),
                 Part::thought("unsigned"),
                 Part::text("I look."),
-                call("a", json!({ "x": 1 })),
+                call_part("a", json!({ "x": 1 })),
                 Part::thought("so").with_signature("u"),
-                call("b", json!({})),
+                call_part("b", json!({})),
             ]),
-            Message::tool([result("b", json!({ "n": 2 })), result("a", json!({ "n": 1 }))]),
+            Message::tool([
+                tool_result("b", json!({ "n": 2 })),
+                tool_result("a", json!({ "n": 1 })),
+            ]),
         ],
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"go"}]}
@@ -83,7 +93,7 @@ fn opaque_parts_of_other_providers_are_not_sent() {
         Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
     };
     let block = || json!({ "type": "redacted_thinking", "data": "x" });
-    check(
+    check_messages(
         vec![
             Message::user("go"),
             Message::model(vec![
@@ -93,9 +103,9 @@ fn opaque_parts_of_other_providers_are_not_sent() {
                 opaque("", "", json!("x")),
                 opaque("anthropic", "claude-opus-4-6", block()),
                 Part::text("so").with_signature("s"),
-                call("call_1|fc_2", json!({})),
+                call_part("call_1|fc_2", json!({})),
             ]),
-            Message::tool([result("call_1|fc_2", json!({}))]),
+            Message::tool([tool_result("call_1|fc_2", json!({}))]),
         ],
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"go"}]}
@@ -106,15 +116,15 @@ fn opaque_parts_of_other_providers_are_not_sent() {
 
 #[test]
 fn tool_results_are_sent_before_other_parts_of_their_message() {
-    let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
+    let mut message = Message::tool([tool_result("a", json!({ "n": 1 }))]);
     message.parts.insert(0, Part::json(json!({ "task": "t-1" })));
     message.parts.push(Part::text("And now this."));
-    let failed = ToolResult { is_error: true, ..result("b", json!({ "error": "no" })) };
+    let failed = ToolResult { is_error: true, ..tool_result("b", json!({ "error": "no" })) };
     message.parts.push(Part::ToolResult(failed));
-    check(
+    check_messages(
         vec![
             Message::user("go"),
-            Message::model(vec![call("a", json!({})), call("b", json!("{\"x\": tru"))]),
+            Message::model(vec![call_part("a", json!({})), call_part("b", json!("{\"x\": tru"))]),
             message,
             Message::user("more"),
         ],
@@ -137,13 +147,18 @@ fn images_and_files_are_sent_in_messages_and_tool_results() {
     let look = ToolResult { attachments, ..ToolResult::new("a", "look", Map::new()) };
     let image = Part::Data(DataPart::blob("image/jpeg", "b-1"));
     let messages = vec![
-        user(vec![Part::text("look"), image.clone(), Part::Data(plan), Part::text("there")]),
-        Message::model(vec![call("a", json!({})), image]),
+        user_message(vec![
+            Part::text("look"),
+            image.clone(),
+            Part::Data(plan),
+            Part::text("there"),
+        ]),
+        Message::model(vec![call_part("a", json!({})), image]),
         Message::tool([look]),
     ];
     let asked = CompletionRequest::new("m", messages.clone());
     assert_eq!(wanted_blobs(&asked).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "gone"]);
-    check(
+    check_messages(
         messages,
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"Yi0x"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"Yi0y"},"title":"plan.pdf"},{"type":"text","text":"there"}]}
@@ -154,7 +169,7 @@ fn images_and_files_are_sent_in_messages_and_tool_results() {
 
 #[test]
 fn answer_with_only_thoughts_is_left_out() {
-    check(
+    check_messages(
         vec![
             Message::user("a"),
             Message::model(vec![Part::thought("cut").with_signature("s")]),
@@ -173,7 +188,7 @@ fn answer_with_only_thoughts_is_left_out() {
 fn unfinished_answer_is_sent_without_trailing_whitespace() {
     let search =
         json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} });
-    check(
+    check_messages(
         vec![Message::user("a"), Message::model(vec![Part::opaque(search), Part::text("b \n")])],
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"a"}]}
@@ -185,9 +200,9 @@ fn unfinished_answer_is_sent_without_trailing_whitespace() {
 fn placeholder_is_sent_for_a_missing_or_empty_user_message() {
     for messages in [vec![], vec![Message::user(" ")]] {
         let said = expect![[r#"{"role":"user","content":[{"type":"text","text":"(nothing)"}]}"#]];
-        check(messages, said);
+        check_messages(messages, said);
     }
-    check(
+    check_messages(
         vec![Message::model(vec![Part::text("a")]), Message::user("")],
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"(nothing)"}]}
@@ -200,8 +215,11 @@ fn placeholder_is_sent_for_a_missing_or_empty_user_message() {
 fn unknown_parts_are_left_out() {
     let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
     let smell = || Part::Unknown(smell.clone());
-    check(
-        vec![user(vec![smell(), Part::text("a")]), Message::model(vec![smell(), Part::text("b")])],
+    check_messages(
+        vec![
+            user_message(vec![smell(), Part::text("a")]),
+            Message::model(vec![smell(), Part::text("b")]),
+        ],
         expect![[r#"
             {"role":"user","content":[{"type":"text","text":"a"}]}
             {"role":"assistant","content":[{"type":"text","text":"b"}]}"#]],

@@ -15,10 +15,10 @@ const ANSWER: &str = "event: content_block_delta\n\
     data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
     event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 
-jaato_plugin_testkit::conformance!(provider_anthropic: provider; |suite| suite.with_host(|host| host.with_http(server)));
+jaato_plugin_testkit::conformance!(provider_anthropic: provider; |suite| suite.with_host(|host| host.with_http(answer_request)));
 
 /// A server with one model, which says hello.
-fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+fn answer_request(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
     let answer = FakeHttpAnswer::status(200);
     Ok(match request.head.url.as_str() {
         "https://api.anthropic.com/v1/models?limit=1000" => answer.body(r#"{"data":[{"id":"m"}]}"#),
@@ -26,37 +26,39 @@ fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
     })
 }
 
-fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+fn host_with_server(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1/" }))
         .with_http(move |_| Ok(answer()))
 }
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     CompletionRequest::new("claude-opus-5-5", vec![Message::user("hi")])
 }
 
 /// Answers with this status and body, and returns the error.
 #[track_caller]
-fn error_of(status: u16, body: &'static str) -> Error {
-    let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
-    host.complete(&request()).result.unwrap_err()
+fn error_for_answer(status: u16, body: &'static str) -> Error {
+    let host = host_with_server(move || {
+        FakeHttpAnswer::status(status).header("retry-after", "3").body(body)
+    });
+    host.complete(&completion_request()).result.unwrap_err()
 }
 
 /// Returns the error for an answer in the vendor's error format.
 #[track_caller]
 fn vendors_error(status: u16, kind: &str, message: &str) -> Error {
     let body = json!({ "type": "error", "error": { "type": kind, "message": message } });
-    let host = host(move || {
+    let host = host_with_server(move || {
         FakeHttpAnswer::status(status).header("retry-after", "3").body(body.to_string())
     });
-    host.complete(&request()).result.unwrap_err()
+    host.complete(&completion_request()).result.unwrap_err()
 }
 
 #[test]
 fn the_request_has_the_headers_of_the_api_and_names_the_credential() {
-    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
-    assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("hello")]);
+    let host = host_with_server(|| FakeHttpAnswer::status(200).body(ANSWER));
+    assert_eq!(host.complete(&completion_request()).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();
     assert_eq!(sent.head.method, "POST");
     assert_eq!(sent.head.url, "http://localhost:1/v1/messages");
@@ -81,19 +83,19 @@ fn answer_without_a_message_is_an_error_with_a_hint() {
     for body in
         ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n", "[1]"]
     {
-        let host = host(move || {
+        let host = host_with_server(move || {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
-        let error = host.complete(&request()).result.unwrap_err();
+        let error = host.complete(&completion_request()).result.unwrap_err();
         let text = "`http://localhost:1/v1/messages` did not answer with a completion";
         assert!(error.message.starts_with(text), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }
-    let error = error_of(200, "{\"type\": \"mess");
+    let error = error_for_answer(200, "{\"type\": \"mess");
     assert!(error.message.contains("is not valid JSON"), "{error}");
     assert_eq!(error.retry, Retry::Temporary);
-    assert_eq!(error_of(200, "").retry, Retry::Temporary);
+    assert_eq!(error_for_answer(200, "").retry, Retry::Temporary);
 }
 
 #[test]
@@ -132,8 +134,10 @@ fn http_errors_are_classified_by_status_and_message() {
 
 #[test]
 fn error_in_an_unstreamed_answer_is_reported() {
-    let error =
-        error_of(200, r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#);
+    let error = error_for_answer(
+        200,
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#,
+    );
     assert_eq!(error.retry, Retry::Temporary);
     assert!(error.message.ends_with("reports an error: busy"), "{error}");
 }
@@ -165,7 +169,7 @@ fn model_list_failure_reports_its_cause() {
     let down = FakeHost::new(provider_anthropic::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
     assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
-    let host = host(|| FakeHttpAnswer::status(500).body("no memory"));
+    let host = host_with_server(|| FakeHttpAnswer::status(500).body("no memory"));
     let error = host.instance().unwrap().models().unwrap_err();
     let text = "`http://localhost:1/v1/models?…` answered 500 (internal server error): no memory";
     assert_eq!(error.message, text);
@@ -173,18 +177,21 @@ fn model_list_failure_reports_its_cause() {
 
 #[test]
 fn images_are_fetched_and_unavailable_ones_become_a_note() {
-    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(BLOB_GET, |asked| {
-        let BlobGet { blob, .. } = asked.read()?;
-        let bytes = match blob.as_str() {
-            "small" => 3,
-            "largest" => 3_932_160,
-            "large" => 3_932_161,
-            _ => return Err(Error::new(ErrorKind::NotFound, "no such blob")),
-        };
-        let head = json!({ "mime_type": "image/png", "bytes": bytes });
-        let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces(pieces)))
-    });
+    let host = host_with_server(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(
+        BLOB_GET,
+        |asked| {
+            let BlobGet { blob, .. } = asked.read()?;
+            let bytes = match blob.as_str() {
+                "small" => 3,
+                "largest" => 3_932_160,
+                "large" => 3_932_161,
+                _ => return Err(Error::new(ErrorKind::NotFound, "no such blob")),
+            };
+            let head = json!({ "mime_type": "image/png", "bytes": bytes });
+            let pieces = vec![0; bytes].chunks(1 << 16).map(<[u8]>::to_vec).collect::<Vec<_>>();
+            Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces(pieces)))
+        },
+    );
     let image = |id: &str| Part::Data(DataPart::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
     let message = Message { role: Role::User, parts, ..Message::default() };

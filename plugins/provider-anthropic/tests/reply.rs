@@ -8,11 +8,11 @@ use jaato_plugin_sdk::types::Part;
 use jaato_plugin_sdk_provider::{EVENTS_MAX, PARTS_MAX};
 use provider_anthropic::reply::AnthropicReply;
 
-use crate::made::{Words, cut_anywhere};
+use crate::made::{CompletionFormat, read_split_anywhere};
 
 /// How the results are printed.
-const WORDS: Words = Words {
-    part,
+const WORDS: CompletionFormat = CompletionFormat {
+    part: format_part,
     usage: |usage| {
         format!(
             "{}+{} ({} cached, {} written)",
@@ -22,10 +22,10 @@ const WORDS: Words = Words {
 };
 
 fn read_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(AnthropicReply::new("http://h/v1/messages"), pieces)
+    WORDS.format_stream(AnthropicReply::new("http://h/v1/messages"), pieces)
 }
 
-fn part(part: &Part) -> String {
+fn format_part(part: &Part) -> String {
     match part {
         Part::Text { text, .. } => format!("text:{text:?}"),
         Part::Thought { text, signature, .. } => {
@@ -39,16 +39,16 @@ fn part(part: &Part) -> String {
 
 #[track_caller]
 fn read_cut_anywhere(stream: &str) -> String {
-    cut_anywhere(stream, |pieces| read_pieces(pieces))
+    read_split_anywhere(stream, |pieces| read_pieces(pieces))
 }
 
 #[track_caller]
-fn check(stream: &str, expected: Expect) {
+fn check_stream(stream: &str, expected: Expect) {
     expected.assert_eq(&read_cut_anywhere(stream));
 }
 
 /// Writes events in the vendor's stream format.
-fn stream(events: &[Value]) -> String {
+fn format_stream(events: &[Value]) -> String {
     let written = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
     };
@@ -66,11 +66,11 @@ fn begin_event(index: u64, block: Value) -> Value {
     json!({ "type": "content_block_start", "index": index, "content_block": block })
 }
 
-fn piece(index: u64, delta: Value) -> Value {
+fn block_delta_event(index: u64, delta: Value) -> Value {
     json!({ "type": "content_block_delta", "index": index, "delta": delta })
 }
 
-fn stop(index: u64) -> Value {
+fn block_stop_event(index: u64) -> Value {
     json!({ "type": "content_block_stop", "index": index })
 }
 
@@ -82,29 +82,31 @@ fn end_events(reason: &str) -> [Value; 2] {
     ]
 }
 
-fn text(index: u64, text: &str) -> [Value; 3] {
+fn text_events(index: u64, text: &str) -> [Value; 3] {
     [
         begin_event(index, json!({ "type": "text", "text": "" })),
-        piece(index, json!({ "type": "text_delta", "text": text })),
-        stop(index),
+        block_delta_event(index, json!({ "type": "text_delta", "text": text })),
+        block_stop_event(index),
     ]
 }
 
-fn call(index: u64, id: &str, pieces: &[&str]) -> Vec<Value> {
+fn call_events(index: u64, id: &str, pieces: &[&str]) -> Vec<Value> {
     let block = json!({ "type": "tool_use", "id": id, "name": "run", "input": {} });
-    let fragment = |text| piece(index, json!({ "type": "input_json_delta", "partial_json": text }));
+    let fragment = |text| {
+        block_delta_event(index, json!({ "type": "input_json_delta", "partial_json": text }))
+    };
     let pieces = pieces.iter().map(fragment);
-    [begin_event(index, block)].into_iter().chain(pieces).chain([stop(index)]).collect()
+    [begin_event(index, block)].into_iter().chain(pieces).chain([block_stop_event(index)]).collect()
 }
 
 /// Returns the stream of a message with these blocks.
-fn message(blocks: &[&[Value]], reason: &str) -> String {
-    stream(&[&[start_event()], blocks.concat().as_slice(), &end_events(reason)].concat())
+fn message_stream(blocks: &[&[Value]], reason: &str) -> String {
+    format_stream(&[&[start_event()], blocks.concat().as_slice(), &end_events(reason)].concat())
 }
 
 #[test]
 fn vendors_example_stream_is_read() {
-    check(
+    check_stream(
         r#"event: message_start
 data: {"type": "message_start", "message": {"id": "msg_1nZdL29xx5MUA1yADyHTEsnR8uuvGzszyY", "type": "message", "role": "assistant", "content": [], "model": "claude-opus-5-5", "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 25, "output_tokens": 1}}}
 
@@ -142,24 +144,26 @@ fn thoughts_keep_their_signatures_and_calls_keep_their_order() {
     let thought = |index: u64, text: &str, signature: &str| {
         [
             begin_event(index, json!({ "type": "thinking", "thinking": "", "signature": "" })),
-            piece(index, json!({ "type": "thinking_delta", "thinking": text })),
-            piece(index, json!({ "type": "signature_delta", "signature": signature })),
-            stop(index),
+            block_delta_event(index, json!({ "type": "thinking_delta", "thinking": text })),
+            block_delta_event(index, json!({ "type": "signature_delta", "signature": signature })),
+            block_stop_event(index),
         ]
     };
-    let redacted =
-        [begin_event(3, json!({ "type": "redacted_thinking", "data": "EmwK" })), stop(3)];
-    check(
-        &message(
+    let redacted = [
+        begin_event(3, json!({ "type": "redacted_thinking", "data": "EmwK" })),
+        block_stop_event(3),
+    ];
+    check_stream(
+        &message_stream(
             &[
                 &thought(0, "hm", "sig0"),
-                &text(1, "I look."),
-                &call(2, "toolu_1", &["", "{\"x\"", ":1}"]),
+                &text_events(1, "I look."),
+                &call_events(2, "toolu_1", &["", "{\"x\"", ":1}"]),
                 &redacted,
                 &thought(4, "", "sig4"),
-                &call(5, "toolu_2", &[""]),
-                &text(6, "And"),
-                &text(7, "that"),
+                &call_events(5, "toolu_2", &[""]),
+                &text_events(6, "And"),
+                &text_events(7, "that"),
             ],
             "tool_use",
         ),
@@ -185,21 +189,24 @@ fn server_tool_blocks_and_unknown_blocks_are_kept_unchanged() {
             0,
             json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {} }),
         ),
-        piece(0, json!({ "type": "input_json_delta", "partial_json": "{\"query\":" })),
-        piece(0, json!({ "type": "input_json_delta", "partial_json": "\"moon\"}" })),
-        stop(0),
+        block_delta_event(0, json!({ "type": "input_json_delta", "partial_json": "{\"query\":" })),
+        block_delta_event(0, json!({ "type": "input_json_delta", "partial_json": "\"moon\"}" })),
+        block_stop_event(0),
     ];
     let found =
         json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [] });
-    let found = [begin_event(1, found), stop(1)];
+    let found = [begin_event(1, found), block_stop_event(1)];
     let compaction = [
         begin_event(2, json!({ "type": "compaction", "content": null })),
-        piece(2, json!({ "type": "compaction_delta", "content": "so " })),
-        piece(2, json!({ "type": "compaction_delta", "content": "far", "n": 1 })),
-        stop(2),
+        block_delta_event(2, json!({ "type": "compaction_delta", "content": "so " })),
+        block_delta_event(2, json!({ "type": "compaction_delta", "content": "far", "n": 1 })),
+        block_stop_event(2),
     ];
-    check(
-        &message(&[&search, &found, &compaction, &text(3, "It is full.")], "pause_turn"),
+    check_stream(
+        &message_stream(
+            &[&search, &found, &compaction, &text_events(3, "It is full.")],
+            "pause_turn",
+        ),
         expect![[r#"
             text "It is full."
             = opaque:{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"moon"}} opaque:{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]} opaque:{"type":"compaction","content":"so far"} text:"It is full." Paused 129+15 (100 cached, 20 written)"#]],
@@ -209,7 +216,11 @@ fn server_tool_blocks_and_unknown_blocks_are_kept_unchanged() {
 #[test]
 fn stop_reasons_are_mapped() {
     let said = |reason: &str| {
-        read_cut_anywhere(&message(&[&text(0, "a")], reason)).lines().last().unwrap().to_owned()
+        read_cut_anywhere(&message_stream(&[&text_events(0, "a")], reason))
+            .lines()
+            .last()
+            .unwrap()
+            .to_owned()
     };
     let lines: Vec<_> = [
         "end_turn",
@@ -238,11 +249,11 @@ fn refusal_drops_calls_and_shows_the_explanation() {
     let details = json!({ "type": "message_delta", "usage": { "output_tokens": 3 },
         "delta": { "stop_reason": "refusal",
             "stop_details": { "category": "cyber", "explanation": "It may do harm." } } });
-    let called = call(0, "toolu_1", &["{}"]);
+    let called = call_events(0, "toolu_1", &["{}"]);
     let events =
         [&[start_event()], called.as_slice(), &[details, json!({ "type": "message_stop" })]];
-    check(
-        &stream(&events.concat()),
+    check_stream(
+        &format_stream(&events.concat()),
         expect![[r#"
         text ""
         text ""
@@ -250,14 +261,17 @@ fn refusal_drops_calls_and_shows_the_explanation() {
         =  Refused 129+3 (100 cached, 20 written)"#]],
     );
     // The answer may be empty.
-    check(&message(&[], "refusal"), expect!["=  Refused 129+15 (100 cached, 20 written)"]);
+    check_stream(
+        &message_stream(&[], "refusal"),
+        expect!["=  Refused 129+15 (100 cached, 20 written)"],
+    );
 }
 
 #[test]
 fn call_truncated_by_the_token_limit_keeps_its_partial_arguments() {
-    let begun = &call(1, "toolu_2", &[""])[..2];
-    check(
-        &message(&[&call(0, "toolu_1", &["{\"x\": \"lo"]), begun], "max_tokens"),
+    let begun = &call_events(1, "toolu_2", &[""])[..2];
+    check_stream(
+        &message_stream(&[&call_events(0, "toolu_1", &["{\"x\": \"lo"]), begun], "max_tokens"),
         expect![[r#"
             text ""
             text ""
@@ -273,14 +287,14 @@ fn gateway_may_repeat_the_start_and_omit_ids_and_reason() {
     let mut twice = start_event();
     twice["message"]["usage"] = json!({ "input_tokens": 10, "output_tokens": 1 });
     let block = json!({ "type": "tool_use", "id": "", "name": "run", "input": { "x": 1 } });
-    let called = call(1, "", &["{}"]);
+    let called = call_events(1, "", &["{}"]);
     let events = [
-        &[start_event(), twice, begin_event(0, block), stop(0)],
+        &[start_event(), twice, begin_event(0, block), block_stop_event(0)],
         called.as_slice(),
         &[json!({ "type": "message_stop" })],
     ];
-    check(
-        &stream(&events.concat()),
+    check_stream(
+        &format_stream(&events.concat()),
         expect![[r#"
         text ""
         text ""
@@ -294,16 +308,16 @@ fn gateway_may_repeat_the_start_and_omit_ids_and_reason() {
 #[test]
 fn unstarted_and_unfinished_blocks_are_kept() {
     let events = [
-        piece(0, json!({ "type": "text_delta", "text": "a" })),
+        block_delta_event(0, json!({ "type": "text_delta", "text": "a" })),
         begin_event(1, json!({ "type": "thinking", "thinking": "hm", "signature": "s" })),
         begin_event(2, json!({ "type": "text", "text": "b" })),
-        piece(2, json!({ "type": "signature_delta", "signature": "no" })),
+        block_delta_event(2, json!({ "type": "signature_delta", "signature": "no" })),
         begin_event(3, json!({ "type": "redacted_thinking", "data": "x" })),
         begin_event(3, json!({ "type": "text", "text": "c" })),
         end_events("end_turn")[0].clone(),
     ];
-    check(
-        &stream(&events),
+    check_stream(
+        &format_stream(&events),
         expect![[r#"
         text "a"
         thought "hm"
@@ -318,11 +332,11 @@ fn late_signature_is_dropped_and_never_attached_elsewhere() {
     let events = [
         begin_event(0, json!({ "type": "thinking", "thinking": "hm" })),
         begin_event(1, json!({ "type": "text", "text": "a" })),
-        piece(0, json!({ "type": "signature_delta", "signature": "late" })),
+        block_delta_event(0, json!({ "type": "signature_delta", "signature": "late" })),
         end_events("end_turn")[0].clone(),
     ];
-    check(
-        &stream(&events),
+    check_stream(
+        &format_stream(&events),
         expect![[r#"
         thought "hm"
         text "a"
@@ -338,9 +352,9 @@ fn dropped_thoughts_are_reported_once() {
     first["message"]["input_transformations"] = dropped.clone();
     let mut last = end_events("end_turn");
     last[0]["input_transformations"] = dropped;
-    let events = [&[first], text(0, "a").as_slice(), &last].concat();
-    check(
-        &stream(&events),
+    let events = [&[first], text_events(0, "a").as_slice(), &last].concat();
+    check_stream(
+        &format_stream(&events),
         expect![[r#"
         notice the server dropped earlier thoughts because the history before them changed
         text "a"
@@ -353,7 +367,7 @@ fn stream_error_ends_the_answer_with_its_kind() {
     let of = |kind: &str, said: &str| {
         let error = json!({ "type": kind, "message": said });
         let error = json!({ "type": "error", "error": error });
-        read_cut_anywhere(&stream(&[start_event(), error]))
+        read_cut_anywhere(&format_stream(&[start_event(), error]))
     };
     let lines = [
         of("overloaded_error", "Overloaded"),
@@ -381,7 +395,8 @@ fn stream_error_ends_the_answer_with_its_kind() {
 
 #[test]
 fn stream_truncated_before_its_stop_reason_is_an_error() {
-    let whole = message(&[&text(0, "a"), &call(1, "toolu_1", &["{}"])], "tool_use");
+    let whole =
+        message_stream(&[&text_events(0, "a"), &call_events(1, "toolu_1", &["{}"])], "tool_use");
     // After the stop reason, no content is missing.
     let told = whole.find("event: message_stop").unwrap();
     for cut in 0..=whole.len() {
@@ -405,16 +420,16 @@ fn events_of_unexpected_shape_are_ignored() {
         json!({ "type": "message_delta" }),
         json!({ "type": "message_start" }),
     ] {
-        let events = [&[odd], text(0, "a").as_slice(), &end_events("end_turn")].concat();
-        let read = read_cut_anywhere(&stream(&events));
+        let events = [&[odd], text_events(0, "a").as_slice(), &end_events("end_turn")].concat();
+        let read = read_cut_anywhere(&format_stream(&events));
         assert!(read.ends_with("= text:\"a\" Stop 0+15 (0 cached, 0 written)"), "{read}");
     }
     let nameless = begin_event(0, json!({ "type": "tool_use", "id": "a" }));
-    check(
-        &stream(&[nameless]),
+    check_stream(
+        &format_stream(&[nameless]),
         expect!["! Provider Temporary `http://h/v1/messages` sent a call without a name"],
     );
-    check(
+    check_stream(
         "data: {\"type\": oops\n\n",
         expect![[
             r#"! Provider Temporary `http://h/v1/messages` sent an event that is not valid JSON (expected value at line 1 column 10): `{"type": oops`"#
@@ -427,7 +442,7 @@ fn endless_answer_stops_at_a_limit() {
     let ends_at = |most: usize, event: &dyn Fn(u64) -> Value| {
         let mut reply = AnthropicReply::new("http://h");
         let numbers = 0..u64::try_from(most + 8).unwrap();
-        numbers.map(event).find_map(|event| reply.read(&event).err())
+        numbers.map(event).find_map(|event| reply.read_event(&event).err())
     };
     let endless: [(usize, &dyn Fn(u64) -> Value); 4] = [
         (EVENTS_MAX, &|_| json!({ "type": "ping" })),
@@ -440,9 +455,12 @@ fn endless_answer_stops_at_a_limit() {
         assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached, "{error}");
     }
     let mut reply = AnthropicReply::new("http://h");
-    reply.read(&call(0, "a", &[])[0]).unwrap();
-    let long = piece(0, json!({ "type": "input_json_delta", "partial_json": "x".repeat(1 << 20) }));
-    assert!((0..8).any(|_| reply.read(&long).is_err()), "arguments have a limit");
+    reply.read_event(&call_events(0, "a", &[])[0]).unwrap();
+    let long = block_delta_event(
+        0,
+        json!({ "type": "input_json_delta", "partial_json": "x".repeat(1 << 20) }),
+    );
+    assert!((0..8).any(|_| reply.read_event(&long).is_err()), "arguments have a limit");
 }
 
 /// Returns the next pseudo-random number.
@@ -457,9 +475,9 @@ fn next(seed: &mut u64) -> usize {
 fn damaged_stream_gives_the_same_result_however_it_is_split() {
     let thought =
         [begin_event(0, json!({ "type": "thinking", "thinking": "hm", "signature": "s" }))];
-    let other = [begin_event(3, json!({ "type": "mystery", "data": "x" })), stop(3)];
-    let whole = message(
-        &[&thought, &text(1, "Grü"), &call(2, "toolu_1", &["{\"x\"", ":1}"]), &other],
+    let other = [begin_event(3, json!({ "type": "mystery", "data": "x" })), block_stop_event(3)];
+    let whole = message_stream(
+        &[&thought, &text_events(1, "Grü"), &call_events(2, "toolu_1", &["{\"x\"", ":1}"]), &other],
         "tool_use",
     );
     let pieces =
@@ -486,7 +504,8 @@ fn split_surrogates_are_joined_and_a_lone_one_is_replaced() {
             "data: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
         )
     };
-    let begin = stream(&[start_event(), begin_event(0, json!({ "type": "text", "text": "" }))]);
+    let begin =
+        format_stream(&[start_event(), begin_event(0, json!({ "type": "text", "text": "" }))]);
     let end = "data: {\"type\":\"message_stop\"}\n\n";
     let all = [&begin, &text(r"a\ud83e"), &text(r"\udd80b\ud83dc"), end].concat();
     let read = read_cut_anywhere(&all);

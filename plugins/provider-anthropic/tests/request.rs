@@ -7,9 +7,9 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, Message, Part, Role, ToolCall, ToolResult, ToolSpec, ToolsChanged,
 };
-use provider_anthropic::request::{AnthropicRequest, BODY_BYTES_MAX, write};
+use provider_anthropic::request::{AnthropicRequest, BODY_BYTES_MAX, write_request};
 
-fn tool(name: &str) -> ToolSpec {
+fn tool_spec(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: "Does it.".to_owned(),
@@ -18,32 +18,32 @@ fn tool(name: &str) -> ToolSpec {
     }
 }
 
-fn request(model: &str, messages: Vec<Message>) -> CompletionRequest {
+fn completion_request(model: &str, messages: Vec<Message>) -> CompletionRequest {
     let mut request = CompletionRequest::new(model, messages);
     request.system = "Be brief.".to_owned();
-    request.tools = vec![tool("get_time"), tool("run")];
+    request.tools = vec![tool_spec("get_time"), tool_spec("run")];
     request
 }
 
 #[track_caller]
 fn encode_request(request: &CompletionRequest) -> AnthropicRequest {
-    write(request, &Default::default()).unwrap()
+    write_request(request, &Default::default()).unwrap()
 }
 
-fn text(request: &CompletionRequest) -> String {
+fn request_text(request: &CompletionRequest) -> String {
     String::from_utf8(encode_request(request).body).unwrap()
 }
 
-fn value(request: &CompletionRequest) -> Value {
+fn request_json(request: &CompletionRequest) -> Value {
     serde_json::from_slice(&encode_request(request).body).unwrap()
 }
 
 /// Returns a body without the cache marks, which move.
 fn request_without_marks(request: &CompletionRequest) -> String {
-    text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+    request_text(request).replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
-fn steps() -> Vec<Message> {
+fn step_messages() -> Vec<Message> {
     let call = |id: &str| Part::ToolCall(ToolCall::new(id, "run", json!({ "z": 1, "a": 0.1 })));
     let result = |id: &str| {
         let content = json!({ "output": "é\n" }).as_object().unwrap().clone();
@@ -68,12 +68,12 @@ fn steps() -> Vec<Message> {
 #[test]
 fn constant_fields_come_first_and_end_with_a_cache_mark() {
     expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"tools":[{"name":"get_time","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}}},{"name":"run","description":"Does it.","input_schema":{"type":"object","properties":{"b":{},"a":{}}},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#]]
-    .assert_eq(&text(&request("claude-haiku-4-5", vec![Message::user("hi")])));
+    .assert_eq(&request_text(&completion_request("claude-haiku-4-5", vec![Message::user("hi")])));
 }
 
 #[test]
 fn empty_system_text_and_tools_are_left_out() {
-    let mut request = request("claude-haiku-4-5", vec![Message::user("hi")]);
+    let mut request = completion_request("claude-haiku-4-5", vec![Message::user("hi")]);
     request.system = " \n".to_owned();
     request.tools = Vec::new();
     expect![[r#"{"model":"claude-haiku-4-5","max_tokens":64000,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#]]
@@ -83,10 +83,11 @@ fn empty_system_text_and_tools_are_left_out() {
 #[test]
 fn successive_requests_share_a_prefix_except_for_cache_marks() {
     let mut messages = vec![Message::user("hi")];
-    let mut before = request_without_marks(&request("claude-opus-5-5", messages.clone()));
-    for message in steps() {
+    let mut before =
+        request_without_marks(&completion_request("claude-opus-5-5", messages.clone()));
+    for message in step_messages() {
         messages.push(message);
-        let next = request_without_marks(&request("claude-opus-5-5", messages.clone()));
+        let next = request_without_marks(&completion_request("claude-opus-5-5", messages.clone()));
         // Compare everything except the ends of the lists, because the model's last message may
         // continue.
         let shared = before.strip_suffix("]}").unwrap();
@@ -101,9 +102,9 @@ fn successive_requests_share_a_prefix_except_for_cache_marks() {
 #[test]
 fn only_the_last_two_user_messages_are_marked_for_caching() {
     let mut messages = vec![Message::user("hi")];
-    for message in steps() {
+    for message in step_messages() {
         messages.push(message);
-        let body = value(&request("claude-opus-5-5", messages.clone()));
+        let body = request_json(&completion_request("claude-opus-5-5", messages.clone()));
         let count = body.to_string().matches("cache_control").count();
         let users: Vec<&Value> =
             body["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "user").collect();
@@ -119,7 +120,7 @@ fn only_the_last_two_user_messages_are_marked_for_caching() {
 fn tool_changes_are_sent_in_place_if_the_model_allows() {
     let changed = |added: &[&str], removed: &[&str]| {
         Part::ToolsChanged(ToolsChanged {
-            added: added.iter().map(|name| tool(name)).collect(),
+            added: added.iter().map(|name| tool_spec(name)).collect(),
             removed: removed.iter().map(|name| (*name).into()).collect(),
             ..ToolsChanged::default()
         })
@@ -130,8 +131,8 @@ fn tool_changes_are_sent_in_place_if_the_model_allows() {
     later.parts.push(changed(&["run"], &["look"]));
     let said = || Message::model(vec![Part::text("so")]);
     let messages = vec![Message::user("hi"), said(), news, said(), later];
-    let new = request("claude-opus-5-5", messages.clone());
-    let body = value(&new);
+    let new = completion_request("claude-opus-5-5", messages.clone());
+    let body = request_json(&new);
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[2..].iter().map(Value::to_string).collect();
     expect![[r#"
@@ -144,8 +145,8 @@ fn tool_changes_are_sent_in_place_if_the_model_allows() {
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
     assert!(encode_request(&new).betas.contains(&"inline-tools-2026-09-15"));
     // For other models, added tools follow the list, and removed tools stay.
-    let old = request("claude-sonnet-5", messages);
-    let body = value(&old);
+    let old = completion_request("claude-sonnet-5", messages);
+    let body = request_json(&old);
     let names: Vec<_> = body["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["get_time", "run", "look"]);
     assert!(!body.to_string().contains("tool_addition"));
@@ -157,7 +158,7 @@ fn body_above_the_vendors_limit_is_a_context_overflow() {
     let of = |bytes: usize| {
         let request =
             CompletionRequest::new("claude-opus-5-5", vec![Message::user("x".repeat(bytes))]);
-        write(&request, &Default::default()).map(|written| written.body.len())
+        write_request(&request, &Default::default()).map(|written| written.body.len())
     };
     let beside = of(1).unwrap() - 1;
     assert_eq!(of(BODY_BYTES_MAX - beside), Ok(BODY_BYTES_MAX));
@@ -168,6 +169,8 @@ fn body_above_the_vendors_limit_is_a_context_overflow() {
 #[test]
 fn unknown_role_is_refused() {
     let message = Message { role: Role::Unknown, ..Message::user("hi") };
-    let error = write(&request("claude-opus-5-5", vec![message]), &Default::default()).unwrap_err();
+    let error =
+        write_request(&completion_request("claude-opus-5-5", vec![message]), &Default::default())
+            .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }

@@ -5,9 +5,9 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message, ToolSpec};
-use provider_anthropic::request::write;
+use provider_anthropic::request::write_request;
 
-fn request(model: &str, options: Value) -> CompletionRequest {
+fn completion_request(model: &str, options: Value) -> CompletionRequest {
     let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.options = serde_json::from_value(options).unwrap();
     request.tools = vec![ToolSpec { name: "run".into(), ..ToolSpec::default() }];
@@ -16,7 +16,7 @@ fn request(model: &str, options: Value) -> CompletionRequest {
 
 /// Returns the body except model, tools and messages, and the beta headers that it needs.
 fn sent_settings(model: &str, options: Value) -> String {
-    match write(&request(model, options), &Default::default()) {
+    match write_request(&completion_request(model, options), &Default::default()) {
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Configuration);
             format!("! {}", error.message)
@@ -32,7 +32,7 @@ fn sent_settings(model: &str, options: Value) -> String {
 
 /// Checks what each of these models gets, one per line.
 #[track_caller]
-fn check(models: &[&str], options: Value, expected: Expect) {
+fn check_settings(models: &[&str], options: Value, expected: Expect) {
     let lines: Vec<_> = models
         .iter()
         .map(|model| format!("{model} {}", sent_settings(model, options.clone())))
@@ -54,7 +54,7 @@ const MODELS: [&str; 9] = [
 
 #[test]
 fn default_options_follow_each_model() {
-    check(
+    check_settings(
         &MODELS,
         json!({}),
         expect![[r#"
@@ -72,7 +72,7 @@ fn default_options_follow_each_model() {
 
 #[test]
 fn effort_none_reduces_thinking_to_the_models_minimum() {
-    check(
+    check_settings(
         &MODELS[1..],
         json!({ "effort": "none" }),
         expect![[r#"
@@ -89,7 +89,7 @@ fn effort_none_reduces_thinking_to_the_models_minimum() {
 
 #[test]
 fn effort_is_a_word_or_a_budget() {
-    check(
+    check_settings(
         &MODELS,
         json!({ "effort": "high" }),
         expect![[r#"
@@ -103,7 +103,7 @@ fn effort_is_a_word_or_a_budget() {
             claude-opus-5-5 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"output_config":{"effort":"high"},"stream":true} thinking-binding-controls-2026-08-01
             kimi-k2 {"max_tokens":8192,"thinking":{"type":"enabled","budget_tokens":6144},"stream":true}"#]],
     );
-    check(
+    check_settings(
         &["claude-haiku-4-5", "claude-opus-5-5"],
         json!({ "effort": "max", "max_output_tokens": 8000 }),
         expect![[r#"
@@ -111,14 +111,14 @@ fn effort_is_a_word_or_a_budget() {
             claude-opus-5-5 {"max_tokens":8000,"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"output_config":{"effort":"max"},"stream":true} thinking-binding-controls-2026-08-01"#]],
     );
     // A budget that does not fit is left out.
-    check(
+    check_settings(
         &["claude-haiku-4-5"],
         json!({ "effort": "minimal", "max_output_tokens": 1365 }),
         expect![[
             r#"claude-haiku-4-5 {"max_tokens":1365,"thinking":{"type":"enabled","budget_tokens":1024},"stream":true} interleaved-thinking-2025-05-14"#
         ]],
     );
-    check(
+    check_settings(
         &["claude-haiku-4-5"],
         json!({ "effort": "minimal", "max_output_tokens": 1364 }),
         expect![[r#"claude-haiku-4-5 {"max_tokens":1364,"stream":true}"#]],
@@ -127,7 +127,7 @@ fn effort_is_a_word_or_a_budget() {
 
 #[test]
 fn temperature_is_sent_only_to_supporting_models() {
-    check(
+    check_settings(
         &MODELS,
         json!({ "temperature": 0.5 }),
         expect![[r#"
@@ -142,14 +142,14 @@ fn temperature_is_sent_only_to_supporting_models() {
             kimi-k2 {"max_tokens":8192,"temperature":0.5,"stream":true}"#]],
     );
     // The default temperature is the same for all models.
-    check(
+    check_settings(
         &["claude-opus-5-5", "claude-haiku-4-5"],
         json!({ "temperature": 1.0 }),
         expect![[r#"
             claude-opus-5-5 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"stream":true} thinking-binding-controls-2026-08-01
             claude-haiku-4-5 {"max_tokens":64000,"stream":true}"#]],
     );
-    check(
+    check_settings(
         &["claude-opus-4-6"],
         json!({ "temperature": 0, "effort": "low" }),
         expect![
@@ -160,7 +160,7 @@ fn temperature_is_sent_only_to_supporting_models() {
 
 #[test]
 fn required_tool_choice_is_sent_only_to_supporting_models() {
-    check(
+    check_settings(
         &MODELS,
         json!({ "tool_choice": "required" }),
         expect![[r#"
@@ -174,14 +174,14 @@ fn required_tool_choice_is_sent_only_to_supporting_models() {
             claude-opus-5-5 ! the model `claude-opus-5-5` does not accept the option `tool_choice = "required"`
             kimi-k2 {"max_tokens":8192,"tool_choice":{"type":"any"},"stream":true}"#]],
     );
-    check(
+    check_settings(
         &["claude-haiku-4-5", "claude-opus-4-6"],
         json!({ "tool_choice": "required", "effort": "high" }),
         expect![[r#"
             claude-haiku-4-5 ! the model `claude-haiku-4-5` does not accept the option `tool_choice = "required"` while it thinks
             claude-opus-4-6 {"max_tokens":64000,"thinking":{"type":"adaptive","display":"summarized"},"output_config":{"effort":"high"},"tool_choice":{"type":"any"},"stream":true}"#]],
     );
-    check(
+    check_settings(
         &["claude-opus-5-5"],
         json!({ "tool_choice": "none" }),
         expect![[
@@ -192,9 +192,9 @@ fn required_tool_choice_is_sent_only_to_supporting_models() {
 
 #[test]
 fn tool_choice_without_tools_is_left_out() {
-    let mut request = request("claude-haiku-4-5", json!({ "tool_choice": "auto" }));
+    let mut request = completion_request("claude-haiku-4-5", json!({ "tool_choice": "auto" }));
     request.tools = Vec::new();
-    let body = write(&request, &Default::default()).unwrap().body;
+    let body = write_request(&request, &Default::default()).unwrap().body;
     assert!(!String::from_utf8(body).unwrap().contains("tool_choice"));
 }
 
@@ -202,21 +202,21 @@ fn tool_choice_without_tools_is_left_out() {
 fn output_schema_stop_and_token_limit_options_are_sent() {
     let schema =
         json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1 } } });
-    check(
+    check_settings(
         &["claude-opus-5-5"],
         json!({ "output_schema": schema, "effort": "low", "stop": ["END", ""], "stream": false }),
         expect![[
             r#"claude-opus-5-5 {"max_tokens":21333,"stop_sequences":["END"],"thinking":{"type":"adaptive","display":"summarized","block_binding":{"prefix_mismatch_behavior":"drop_block"}},"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"type":"integer","description":"{\"minimum\":1}"}},"additionalProperties":false}}},"stream":false} thinking-binding-controls-2026-08-01"#
         ]],
     );
-    check(
+    check_settings(
         &["claude-haiku-4-5"],
         json!({ "stop": ["\n\n"] }),
         expect!["claude-haiku-4-5 ! the server does not accept a stop sequence of only whitespace"],
     );
     // A larger value is reduced to the model's limit. The limit of other vendors' models is
     // unknown.
-    check(
+    check_settings(
         &["claude-opus-4-1", "claude-opus-5-5", "kimi-k2"],
         json!({ "max_output_tokens": 1_000_000 }),
         expect![[r#"

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     ToolsChanged,
 };
 use jaato_vendors::anthropic::{AnthropicAnswerPiece, AnthropicTurn, FakeAnthropic};
-use jaato_vendors::{ModelConversation, strange_history, tool_spec};
+use jaato_vendors::{ModelConversation, tool_spec, unusual_history};
 
 pub const MODELS: [&str; 6] = [
     "claude-haiku-4-5",
@@ -30,46 +30,46 @@ pub fn talk_to(
 pub fn talk_with(model: &str, vendor: FakeAnthropic) -> ModelConversation<FakeAnthropic> {
     let talk =
         ModelConversation::new(provider_anthropic::__jaato::MODULE, json!({}), vendor, model);
-    talk.with_tool("look", no_arguments())
+    talk.with_tool("look", empty_arguments())
 }
 
-pub fn tool(name: &str) -> ToolSpec {
-    tool_spec(name, no_arguments())
+pub fn tool_without_arguments(name: &str) -> ToolSpec {
+    tool_spec(name, empty_arguments())
 }
 
-fn no_arguments() -> Value {
+fn empty_arguments() -> Value {
     json!({ "type": "object", "properties": {} })
 }
 
-pub fn thought(text: &str) -> AnthropicAnswerPiece {
+pub fn thought_piece(text: &str) -> AnthropicAnswerPiece {
     AnthropicAnswerPiece::Thought(text.to_owned())
 }
 
-pub fn text(text: &str) -> AnthropicAnswerPiece {
+pub fn text_piece(text: &str) -> AnthropicAnswerPiece {
     AnthropicAnswerPiece::Text(text.to_owned())
 }
 
-pub fn call(input: Value) -> AnthropicAnswerPiece {
+pub fn call_piece(input: Value) -> AnthropicAnswerPiece {
     AnthropicAnswerPiece::Call("look".to_owned(), input)
 }
 
 /// Returns three turns: thoughts between tool calls, redacted thoughts, and several results at
 /// once.
-fn turns() -> [AnthropicTurn; 5] {
+fn example_turns() -> [AnthropicTurn; 5] {
     [
         AnthropicTurn::with_pieces([
-            thought("I should look."),
-            text("I look."),
-            call(json!({ "at": "a" })),
-            thought(""),
-            call(json!({})),
+            thought_piece("I should look."),
+            text_piece("I look."),
+            call_piece(json!({ "at": "a" })),
+            thought_piece(""),
+            call_piece(json!({})),
         ]),
         AnthropicTurn::with_pieces([
             AnthropicAnswerPiece::Hidden("secret".to_owned()),
-            call(json!({ "at": "é" })),
+            call_piece(json!({ "at": "é" })),
         ]),
-        AnthropicTurn::with_pieces([thought("so"), text("one"), text("two \n")]),
-        AnthropicTurn::with_pieces([thought("again"), text("You are welcome.")]),
+        AnthropicTurn::with_pieces([thought_piece("so"), text_piece("one"), text_piece("two \n")]),
+        AnthropicTurn::with_pieces([thought_piece("again"), text_piece("You are welcome.")]),
         AnthropicTurn::text("Bye."),
     ]
 }
@@ -78,7 +78,7 @@ fn turns() -> [AnthropicTurn; 5] {
 fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
-            let mut talk = talk_to(model, turns());
+            let mut talk = talk_to(model, example_turns());
             talk.request.options.effort = effort;
             let first = talk.ask(Message::user("look"));
             assert_eq!(first.finish_reason, FinishReason::ToolUse, "{model} {effort:?}");
@@ -95,7 +95,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
 #[test]
 fn modified_thought_is_refused_with_the_vendors_message() {
     for model in ["claude-haiku-4-5", "claude-opus-5-5"] {
-        let mut talk = talk_to(model, turns());
+        let mut talk = talk_to(model, example_turns());
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         if let Part::Thought { text, .. } = &mut talk.request.messages[1].parts[0] {
@@ -113,7 +113,7 @@ fn modified_thought_is_refused_with_the_vendors_message() {
 
 #[test]
 fn thoughts_after_a_changed_prefix_are_dropped_with_a_notice() {
-    let mut talk = talk_to("claude-opus-5-5", turns());
+    let mut talk = talk_to("claude-opus-5-5", example_turns());
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
     // The host never does this. It makes a cut instead, and then sends no thought from before the
@@ -130,7 +130,7 @@ fn thoughts_after_a_changed_prefix_are_dropped_with_a_notice() {
 #[test]
 fn turn_continues_after_a_cut_removed_its_thoughts() {
     for model in MODELS {
-        let mut talk = talk_to(model, turns());
+        let mut talk = talk_to(model, example_turns());
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         // The host omits the thoughts of the first step and of everything before it.
@@ -153,15 +153,15 @@ fn turn_continues_after_a_cut_removed_its_thoughts() {
 fn tool_changes_keep_earlier_thoughts_valid() {
     for model in MODELS {
         let called = AnthropicTurn::with_pieces([
-            thought("new"),
+            thought_piece("new"),
             AnthropicAnswerPiece::Call("listen".to_owned(), json!({})),
         ]);
-        let [first, second, third, ..] = turns();
+        let [first, second, third, ..] = example_turns();
         let mut talk = talk_to(model, [first, second, called, third]);
         talk.request.options.effort = Some(Effort::High);
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
-        let added = vec![tool("listen")];
+        let added = vec![tool_without_arguments("listen")];
         let removed = vec!["look".into(), "unknown".into()];
         let changed = ToolsChanged { added, removed, ..ToolsChanged::default() };
         let result = second.parts.iter().find_map(Part::as_tool_call).unwrap();
@@ -177,7 +177,7 @@ fn tool_changes_keep_earlier_thoughts_valid() {
 #[test]
 fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
-        let looked = AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]);
+        let looked = AnthropicTurn::with_pieces([thought_piece("hm"), call_piece(json!({}))]);
         let mut talk =
             talk_to(model, [looked, AnthropicTurn::text("A cat."), AnthropicTurn::text("Yes.")]);
         let image = || DataPart::blob("image/png", "b-1");
@@ -207,13 +207,15 @@ fn truncated_or_refused_answer_is_accepted_back() {
         ("claude-opus-5-5", "refusal", FinishReason::Refused),
         ("claude-opus-5-5", "model_context_window_exceeded", FinishReason::ContextExceeded),
     ] {
-        for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
+        for said in
+            [vec![thought_piece("hm")], vec![thought_piece("hm"), text_piece("so ")], vec![]]
+        {
             let cut = AnthropicTurn::with_pieces(said).with_stop_reason(stop);
             let mut talk = talk_to(
                 model,
                 [
                     cut,
-                    AnthropicTurn::with_pieces([thought("hm"), text("done")]),
+                    AnthropicTurn::with_pieces([thought_piece("hm"), text_piece("done")]),
                     AnthropicTurn::text("b"),
                 ],
             );
@@ -230,13 +232,13 @@ fn paused_answer_can_be_continued() {
     let search = json!({ "type": "server_tool_use", "id": "s1", "name": "web_search", "input": { "q": "é" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "s1", "content": [] });
     let paused = AnthropicTurn::with_pieces([
-        thought("hm"),
+        thought_piece("hm"),
         AnthropicAnswerPiece::Block(search),
         AnthropicAnswerPiece::Block(found),
     ]);
     let turns = [
         paused.with_stop_reason("pause_turn"),
-        AnthropicTurn::with_pieces([thought("so"), text("It is full.")]),
+        AnthropicTurn::with_pieces([thought_piece("so"), text_piece("It is full.")]),
         AnthropicTurn::text("b"),
     ];
     let mut talk = talk_to("claude-opus-5-5", turns);
@@ -252,9 +254,12 @@ fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(
             model,
-            [AnthropicTurn::with_pieces([thought("hm"), text("a")]), AnthropicTurn::text("b")],
+            [
+                AnthropicTurn::with_pieces([thought_piece("hm"), text_piece("a")]),
+                AnthropicTurn::text("b"),
+            ],
         );
-        talk.request.messages = strange_history();
+        talk.request.messages = unusual_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
     }

@@ -5,10 +5,12 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::{Completion, Effort, Message, Part, ToolResult};
 use jaato_vendors::anthropic::{AnthropicTurn, FakeAnthropic};
 
-use crate::vendor::{call, talk_to, talk_with, text, thought, tool};
+use crate::vendor::{
+    call_piece, talk_to, talk_with, text_piece, thought_piece, tool_without_arguments,
+};
 
 /// Returns a text well above the minimum size of a cache entry, in the fake's tokens of four bytes.
-fn long(model: &str) -> String {
+fn long_text(model: &str) -> String {
     let tokens = if model == "claude-haiku-4-5" { 4_096 } else { 1_024 };
     "word ".repeat(tokens)
 }
@@ -17,14 +19,14 @@ fn long(model: &str) -> String {
 fn each_request_reads_the_cache_written_by_the_previous_one() {
     for model in ["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5"] {
         let turns = [
-            AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]),
-            AnthropicTurn::with_pieces([thought("so"), call(json!({}))]),
-            AnthropicTurn::with_pieces([text("done")]),
+            AnthropicTurn::with_pieces([thought_piece("hm"), call_piece(json!({}))]),
+            AnthropicTurn::with_pieces([thought_piece("so"), call_piece(json!({}))]),
+            AnthropicTurn::with_pieces([text_piece("done")]),
             AnthropicTurn::text("bye"),
         ];
         let mut talk = talk_to(model, turns);
         talk.request.options.effort = Some(Effort::Low);
-        talk.request.system = long("claude-haiku-4-5");
+        talk.request.system = long_text("claude-haiku-4-5");
         let first = talk.ask(Message::user("look"));
         assert_eq!((first.usage.cached_tokens, first.usage.cache_write_tokens > 0), (0, true));
         let second = talk.answer(&first);
@@ -52,20 +54,23 @@ fn prompt_below_the_minimum_size_is_not_cached() {
 
 #[test]
 fn step_longer_than_the_cache_lookback_still_hits_the_cache() {
-    let many = AnthropicTurn::with_pieces((0..30).map(|number| call(json!({ "n": number }))));
+    let many = AnthropicTurn::with_pieces((0..30).map(|number| call_piece(json!({ "n": number }))));
     let mut talk = talk_to("claude-opus-5-5", [many, AnthropicTurn::text("done")]);
-    let first = talk.ask(Message::user(long("claude-opus-5-5")));
+    let first = talk.ask(Message::user(long_text("claude-opus-5-5")));
     let second = talk.answer(&first);
     assert_eq!(second.usage.cached_tokens, first.usage.prompt_tokens);
 }
 
 #[test]
 fn tool_changes_do_not_invalidate_the_cache() {
-    let turns = ["a", "b", "c"].map(|said| AnthropicTurn::with_pieces([thought("hm"), text(said)]));
+    let turns = ["a", "b", "c"]
+        .map(|said| AnthropicTurn::with_pieces([thought_piece("hm"), text_piece(said)]));
     let mut talk = talk_to("claude-opus-5-5", turns);
-    let first = talk.ask(Message::user(long("claude-opus-5-5")));
-    let changed =
-        jaato_plugin_sdk::types::ToolsChanged { added: vec![tool("listen")], ..Default::default() };
+    let first = talk.ask(Message::user(long_text("claude-opus-5-5")));
+    let changed = jaato_plugin_sdk::types::ToolsChanged {
+        added: vec![tool_without_arguments("listen")],
+        ..Default::default()
+    };
     let mut news = Message::user("and now?");
     news.parts.push(Part::ToolsChanged(changed));
     let second = talk.ask(news);
@@ -78,7 +83,7 @@ fn tool_changes_do_not_invalidate_the_cache() {
 fn second_session_reads_tools_and_system_text_from_the_cache() {
     let vendor = FakeAnthropic::new(["a", "b"].map(AnthropicTurn::text));
     let mut talk = talk_with("claude-opus-5-5", vendor);
-    talk.request.system = long("claude-opus-5-5");
+    talk.request.system = long_text("claude-opus-5-5");
     talk.ask(Message::user("one"));
     talk.request.messages.clear();
     let other: Completion = talk.ask(Message::user("two"));
@@ -87,9 +92,10 @@ fn second_session_reads_tools_and_system_text_from_the_cache() {
 
 #[test]
 fn each_step_of_a_long_loop_reads_the_cache() {
-    let steps = (0..25).map(|_| AnthropicTurn::with_pieces([thought("hm"), call(json!({}))]));
+    let steps =
+        (0..25).map(|_| AnthropicTurn::with_pieces([thought_piece("hm"), call_piece(json!({}))]));
     let mut talk = talk_to("claude-opus-5-5", steps.chain([AnthropicTurn::text("done")]));
-    let mut last = talk.ask(Message::user(long("claude-opus-5-5")));
+    let mut last = talk.ask(Message::user(long_text("claude-opus-5-5")));
     while let Some(called) = last.parts.iter().find_map(Part::as_tool_call) {
         let result = ToolResult::new(called.id.clone(), "look", Default::default());
         let next = talk.ask(Message::tool([result]));
