@@ -53,7 +53,7 @@ pub(crate) fn from_config(config: &Config) -> Result<GitHubEndpoint> {
 }
 
 /// Returns true for a URL of GitHub's own service, which has ended.
-pub(crate) fn is_retired(url: &str) -> bool {
+pub(crate) fn is_retired_url(url: &str) -> bool {
     let rests = RETIRED.iter().filter_map(|origin| url.strip_prefix(origin));
     rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn retired_service_is_recognized_by_its_host() {
-        assert!(is_retired(ORIGIN) && is_retired("https://models.inference.ai.azure.com"));
-        assert!(!is_retired("https://models.github.ai.evil/x") && !is_retired("http://h"));
+        assert!(is_retired_url(ORIGIN) && is_retired_url("https://models.inference.ai.azure.com"));
+        assert!(!is_retired_url("https://models.github.ai.evil/x") && !is_retired_url("http://h"));
     }
 }

@@ -18,7 +18,7 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
 use jaato_plugin_sdk_provider::chat::{
-    CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_of_family,
+    CallIdFormat, ChatRequestStyle, ChatServerQuirks, ReasoningReplay, is_in_model_family,
 };
 use jaato_plugin_sdk_provider::exchange::{self, ExpectedResponse, is_success, receive_answer};
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs, media_limits};
@@ -148,30 +148,35 @@ impl Provider for GitHubModelsProvider {
             let write =
                 move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
             let body = cx.blocking(write).await??;
-            let sent = exchange::post_accepting(cx, &url, &ExpectedResponse::of(&asked.0), ACCEPT)
-                .header("x-github-api-version", VERSION)
-                .credential(TOKEN)
-                .body(body);
+            let sent = exchange::post_accepting(
+                cx,
+                &url,
+                &ExpectedResponse::from_request(&asked.0),
+                ACCEPT,
+            )
+            .header("x-github-api-version", VERSION)
+            .credential(TOKEN)
+            .body(body);
             let sent = sent.send().await.map_err(|error| refusal::exchange_error(&url, error));
             let response = sent.map_err(failure::exchange_error)?;
             if is_success(&response) {
                 let answer = receive_answer(cx, &url, response, chat::ChatReply::new(&url)).await;
-                return answer.map_err(refusal::with_own_hint);
+                return answer.map_err(refusal::replace_hint);
             }
-            let limit = refusal::reached_limit(|name| response.header(name));
+            let limit = refusal::read_rate_limit(|name| response.header(name));
             let refused = exchange::read_refusal(cx, &url, response).await;
             let exchange::ErrorResponse { status, body, had_key, error, .. } = refused;
             let said = RefusedAnswer { status, body: &body, had_key, error };
             let error = refusal::add_hints(said, limit, &config);
             let wish = chat::requested_change(status, &body);
-            habits = wish.and_then(|wish| habits.adapt(wish, &asked.0)).ok_or(error)?;
+            habits = wish.and_then(|wish| habits.adapt_to_refusal(wish, &asked.0)).ok_or(error)?;
         }
     }
 }
 
 /// Returns the quirks of a model, whose name is `publisher/name`.
 fn model_quirks(model: &str) -> &'static ChatServerQuirks {
-    if REASONING.iter().any(|beginning| is_of_family(model, beginning)) {
+    if REASONING.iter().any(|beginning| is_in_model_family(model, beginning)) {
         &OPENAI
     } else if model.starts_with("mistral-ai/") {
         &MISTRAL

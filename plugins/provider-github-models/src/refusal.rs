@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::chat;
 
-use crate::endpoint::is_retired;
+use crate::endpoint::is_retired_url;
 use crate::{Config, ENDPOINT, TOKEN};
 
 /// The hint if the endpoint does not answer as the API does.
@@ -27,7 +27,7 @@ pub(crate) type GitHubRateLimit = (Option<String>, Option<u64>);
 
 /// Replaces the error of a failed exchange with the retired service by one that says so.
 pub(crate) fn exchange_error(url: &str, error: Error) -> Error {
-    let is_gone = is_retired(url) && error.kind == ErrorKind::Unavailable;
+    let is_gone = is_retired_url(url) && error.kind == ErrorKind::Unavailable;
     if is_gone { retired_error(&error.message) } else { error }
 }
 
@@ -40,13 +40,13 @@ fn retired_error(reason: &str) -> Error {
 }
 
 /// Replaces the hint of the shared mapping, which mentions a base URL.
-pub(crate) fn with_own_hint(error: Error) -> Error {
+pub(crate) fn replace_hint(error: Error) -> Error {
     let is_shared = error.hint.as_deref() == Some(chat::CHECK_URL);
     if is_shared { error.with_hint(CHECK_ENDPOINT) } else { error }
 }
 
 /// Reads from a refusal's headers which limit was reached, and when it ends.
-pub(crate) fn reached_limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateLimit {
+pub(crate) fn read_rate_limit<'a>(header: impl Fn(&str) -> Option<&'a str>) -> GitHubRateLimit {
     let kind = header("x-ratelimit-type").map(|kind| kind.chars().take(80).collect());
     let seconds = header("x-ratelimit-timeremaining").and_then(|text| text.trim().parse().ok());
     (kind, seconds)
@@ -100,7 +100,7 @@ mod tests {
         RefusedAnswer { status, body: body.as_bytes(), had_key: true, error }
     }
 
-    fn hint(status: u16, body: &str, config: &Config) -> String {
+    fn hint_for_answer(status: u16, body: &str, config: &Config) -> String {
         add_hints(refused_answer(status, body), GitHubRateLimit::default(), config)
             .hint
             .unwrap_or_default()
@@ -115,7 +115,7 @@ mod tests {
         };
         let expected = "the token in `GITHUB_TOKEN` needs the permission `models: read`, and the \
                         organization `moon` has to allow models, as has the enterprise `sky`";
-        assert_eq!(hint(403, "", &config), expected);
+        assert_eq!(hint_for_answer(403, "", &config), expected);
         for (status, body, expected) in [
             (401, "Bad credentials", "check the token in `GITHUB_TOKEN`"),
             (403, "", "the permission `models: read`"),
@@ -125,7 +125,7 @@ mod tests {
             (400, "Unsupported value: 'temperature'", "the option `temperature`"),
             (500, "", ""),
         ] {
-            let hint = hint(status, body, &Config::default());
+            let hint = hint_for_answer(status, body, &Config::default());
             assert!(hint.contains(expected), "{status}: {hint}");
             assert_eq!(hint.is_empty(), expected.is_empty(), "{status}");
         }

@@ -10,10 +10,10 @@ use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::github::{FakeGitHub, GitHubRequestHandling};
 use jaato_vendors::openai::OpenAiTurn;
 
-jaato_plugin_testkit::conformance!(provider_github_models: provider; |suite| suite.with_host(served));
+jaato_plugin_testkit::conformance!(provider_github_models: provider; |suite| suite.with_host(with_server));
 
 /// A server with one model, which says hello.
-fn served(host: FakeHost) -> FakeHost {
+fn with_server(host: FakeHost) -> FakeHost {
     let answer = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\n\
                   data: [DONE]\n\n";
     host.with_http(move |request| {
@@ -22,14 +22,14 @@ fn served(host: FakeHost) -> FakeHost {
     })
 }
 
-fn host(vendor: &Arc<FakeGitHub>, config: Value) -> FakeHost {
+fn host_with_vendor(vendor: &Arc<FakeGitHub>, config: Value) -> FakeHost {
     let vendor = Arc::clone(vendor);
     FakeHost::new(provider_github_models::__jaato::MODULE)
         .with_config(config)
         .with_http(move |request| vendor.answer_plugin(request))
 }
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     let mut request = CompletionRequest::new("openai/gpt-4o", vec![Message::user("hi")]);
     let parameters = json!({ "type": "object", "properties": {} });
     request.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
@@ -39,23 +39,23 @@ fn request() -> CompletionRequest {
 
 /// Sends a request with this in its way, and returns the error.
 #[track_caller]
-fn error_behind(way: GitHubRequestHandling, config: Value) -> Error {
+fn error_for_handling(way: GitHubRequestHandling, config: Value) -> Error {
     let vendor = Arc::new(FakeGitHub::new([]).with_request_handling([way]));
-    host(&vendor, config).complete(&request()).result.unwrap_err()
+    host_with_vendor(&vendor, config).complete(&completion_request()).result.unwrap_err()
 }
 
 #[test]
 fn request_carries_the_token_headers_and_organization() {
     let vendor = Arc::new(FakeGitHub::new([OpenAiTurn::text("a"), OpenAiTurn::text("b")]));
-    let with = host(&vendor, json!({ "organization": "moon" }));
-    assert!(with.complete(&request()).result.is_ok());
+    let with = host_with_vendor(&vendor, json!({ "organization": "moon" }));
+    assert!(with.complete(&completion_request()).result.is_ok());
     let [sent] = with.http_requests().try_into().unwrap();
     assert_eq!(sent.head.url, "https://models.github.ai/orgs/moon/inference/chat/completions");
     assert_eq!(sent.head.credential.as_deref(), Some("GITHUB_TOKEN"));
     assert!(!sent.head.headers.iter().any(|(name, _)| name == "authorization"));
-    assert!(host(&vendor, json!({})).complete(&request()).result.is_ok());
+    assert!(host_with_vendor(&vendor, json!({})).complete(&completion_request()).result.is_ok());
     assert_eq!(
-        vendor.paths(),
+        vendor.request_paths(),
         ["/orgs/moon/inference/chat/completions", "/inference/chat/completions"]
     );
 }
@@ -67,7 +67,7 @@ fn endpoint_without_a_place_for_the_organization_is_logged() {
         let host = FakeHost::new(provider_github_models::__jaato::MODULE)
             .with_config(config)
             .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(answer)));
-        assert!(host.complete(&request()).result.is_ok());
+        assert!(host.complete(&completion_request()).result.is_ok());
         host.log().len()
     };
     let base = "http://localhost:1/v1";
@@ -77,7 +77,7 @@ fn endpoint_without_a_place_for_the_organization_is_logged() {
 
 #[test]
 fn retired_service_error_names_the_alternatives() {
-    let error = error_behind(GitHubRequestHandling::Retired, json!({}));
+    let error = error_for_handling(GitHubRequestHandling::Retired, json!({}));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
     assert_eq!(
         error.message,
@@ -102,7 +102,7 @@ fn unresolvable_retired_host_is_reported_as_retired() {
                 let text = "cannot reach it: no address is known for its host";
                 Err(Error::new(ErrorKind::Unavailable, text).temporary())
             });
-        let error = host.complete(&request()).result.unwrap_err();
+        let error = host.complete(&completion_request()).result.unwrap_err();
         assert_eq!(error.retry, retry, "{error}");
         let is_told = error.message.starts_with("GitHub Models was retired");
         assert_eq!(is_told, retry == Retry::Permanent, "{error}");
@@ -112,7 +112,7 @@ fn unresolvable_retired_host_is_reported_as_retired() {
 #[test]
 fn missing_permission_error_names_the_organization_and_enterprise() {
     let config = json!({ "organization": "moon", "enterprise": "sky" });
-    let error = error_behind(GitHubRequestHandling::Forbidden, config);
+    let error = error_for_handling(GitHubRequestHandling::Forbidden, config);
     let hint = error.hint.unwrap();
     for word in ["`models: read`", "`moon`", "`sky`"] {
         assert!(hint.contains(word), "{hint}");
@@ -123,7 +123,7 @@ fn missing_permission_error_names_the_organization_and_enterprise() {
 #[test]
 fn request_above_the_plans_token_limit_is_a_context_overflow() {
     assert_eq!(
-        error_behind(GitHubRequestHandling::TooLarge, json!({})).kind,
+        error_for_handling(GitHubRequestHandling::TooLarge, json!({})).kind,
         ErrorKind::ContextOverflow
     );
 }
@@ -131,7 +131,7 @@ fn request_above_the_plans_token_limit_is_a_context_overflow() {
 #[test]
 fn rate_limit_error_names_the_limit_and_its_retry_delay() {
     for kind in ["UserByMinute", "UserByModelByDay", "UserConcurrentRequests"] {
-        let error = error_behind(GitHubRequestHandling::Limited(kind, 7), json!({}));
+        let error = error_for_handling(GitHubRequestHandling::Limited(kind, 7), json!({}));
         assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(7_000)), "{kind}");
         assert_eq!(error.hint, Some(format!("the limit `{kind}` was reached")));
     }
@@ -140,15 +140,18 @@ fn rate_limit_error_names_the_limit_and_its_retry_delay() {
 #[test]
 fn invalid_organization_name_is_refused_before_anything_is_sent() {
     let vendor = Arc::new(FakeGitHub::new([]));
-    let host = host(&vendor, json!({ "organization": "../x" }));
-    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);
+    let host = host_with_vendor(&vendor, json!({ "organization": "../x" }));
+    assert_eq!(
+        host.complete(&completion_request()).result.unwrap_err().kind,
+        ErrorKind::Configuration
+    );
     assert!(host.http_requests().is_empty());
 }
 
 #[test]
 fn model_list_is_empty_and_sends_no_request() {
     let vendor = Arc::new(FakeGitHub::new([]));
-    let host = host(&vendor, json!({}));
+    let host = host_with_vendor(&vendor, json!({}));
     assert!(host.instance().unwrap().models().unwrap().is_empty());
     assert!(host.http_requests().is_empty());
 }
@@ -157,6 +160,6 @@ fn model_list_is_empty_and_sends_no_request() {
 fn answer_without_a_completion_hints_at_the_endpoint_setting() {
     let host = FakeHost::new(provider_github_models::__jaato::MODULE)
         .with_http(|_| Ok(FakeHttpAnswer::status(200).body("<html>hello</html>")));
-    let error = host.complete(&request()).result.unwrap_err();
+    let error = host.complete(&completion_request()).result.unwrap_err();
     assert!(error.hint.unwrap().starts_with("check `JAATO_GITHUB_ENDPOINT`"));
 }
