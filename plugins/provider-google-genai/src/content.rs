@@ -9,7 +9,7 @@ use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, OpaqueData, Part, ToolCall, ToolResult,
 };
-use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, data_of, describe_data};
+use jaato_plugin_sdk_provider::shown::{BlobContents, PDF, describe_data, visible_data};
 
 use crate::endpoint::GoogleEndpoint;
 use crate::facts::{GoogleMediaSupport, GoogleModelFacts};
@@ -57,7 +57,7 @@ impl<'a> GooglePartWriter<'a> {
     }
 
     /// Writes data as an image or file if its bytes are available, otherwise as text.
-    pub(crate) fn data(&self, data: &DataPart) -> Option<Value> {
+    pub(crate) fn write_data(&self, data: &DataPart) -> Option<Value> {
         self.write_shown_data(data).or_else(|| write_text(&describe_data(data)))
     }
 
@@ -81,7 +81,7 @@ impl<'a> GooglePartWriter<'a> {
     }
 
     /// Writes a tool result. It contains the tool's attachments that the model accepts there.
-    pub(crate) fn result(&self, result: &ToolResult) -> Value {
+    pub(crate) fn write_result(&self, result: &ToolResult) -> Value {
         // The vendor gives these two keys a meaning. A result that already has exactly this key
         // stays as it is.
         let key = if result.is_error { "error" } else { "output" };
@@ -92,7 +92,7 @@ impl<'a> GooglePartWriter<'a> {
         if self.has_ids {
             response["id"] = json!(result.call_id);
         }
-        let inside = result.attachments.iter().filter(|data| self.is_inside(data));
+        let inside = result.attachments.iter().filter(|data| self.is_part_of_result(data));
         let parts: Vec<Value> = inside.filter_map(|data| self.write_shown_data(data)).collect();
         if !parts.is_empty() {
             response["parts"] = json!(parts);
@@ -102,8 +102,8 @@ impl<'a> GooglePartWriter<'a> {
 
     /// Writes the attachments that cannot be part of the tool result.
     pub(crate) fn attachments_after(&self, result: &ToolResult) -> Vec<Value> {
-        let outside = result.attachments.iter().filter(|data| !self.is_inside(data));
-        let mut parts: Vec<Value> = outside.filter_map(|data| self.data(data)).collect();
+        let outside = result.attachments.iter().filter(|data| !self.is_part_of_result(data));
+        let mut parts: Vec<Value> = outside.filter_map(|data| self.write_data(data)).collect();
         if !parts.is_empty() {
             let whose = format!("[attached to the result of {}, {}]", result.name, result.call_id);
             parts.insert(0, json!({ "text": whose }));
@@ -111,7 +111,7 @@ impl<'a> GooglePartWriter<'a> {
         parts
     }
 
-    fn is_inside(&self, data: &DataPart) -> bool {
+    fn is_part_of_result(&self, data: &DataPart) -> bool {
         let is_taken = IN_RESULTS.contains(&data.mime_type.as_str());
         self.facts.sees_in_results && is_taken && self.accepted_bytes(data).is_some()
     }
@@ -126,15 +126,15 @@ impl<'a> GooglePartWriter<'a> {
             Part::Thought { text, signature: Some(_), .. } => {
                 json!({ "text": text, "thought": true })
             }
-            Part::ToolCall(call) => self.encode_call(call),
-            Part::Opaque(opaque) => return self.own_part(opaque).cloned(),
+            Part::ToolCall(call) => self.write_call(call),
+            Part::Opaque(opaque) => return self.vendor_part(opaque).cloned(),
             Part::Data(data) => return write_text(&describe_data(data)),
             _ => return None,
         };
         Some(with_signature(written, part.signature()))
     }
 
-    fn encode_call(&self, call: &ToolCall) -> Value {
+    fn write_call(&self, call: &ToolCall) -> Value {
         let mut arguments = call.arguments.clone();
         if !arguments.is_object() {
             arguments = Value::Object(Map::from_iter([(INVALID_ARGUMENTS.to_owned(), arguments)]));
@@ -149,7 +149,7 @@ impl<'a> GooglePartWriter<'a> {
 
     /// Returns the vendor's part if it belongs to this model. The host sends a part to no other
     /// model, but a caller without the host may.
-    fn own_part<'b>(&self, opaque: &'b OpaqueData) -> Option<&'b Value> {
+    fn vendor_part<'b>(&self, opaque: &'b OpaqueData) -> Option<&'b Value> {
         let is_own = |has: &str, own: &str| has.is_empty() || has == own;
         let is_part = opaque.item.as_object().is_some_and(|item| !item.is_empty());
         (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, self.model) && is_part)
@@ -163,7 +163,7 @@ pub fn wanted_blobs(request: &CompletionRequest) -> BTreeMap<&str, usize> {
         let name = data.mime_type.as_str();
         IMAGES.contains(&name) || name == PDF
     };
-    let shown = data_of(request).filter(is_seen);
+    let shown = visible_data(request).filter(is_seen);
     shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 

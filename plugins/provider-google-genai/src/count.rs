@@ -15,14 +15,14 @@ const COUNTED: [&str; 4] = ["contents", "generationConfig", "systemInstruction",
 /// whole request, wrapped in another body.
 ///
 /// # Errors
-/// The errors of [`request::request_body`].
+/// The errors of [`request::write_request_body`].
 pub fn count_request_body(
     request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
     blobs: &BlobContents,
 ) -> Result<Vec<u8>> {
-    let body = request::request_body(request, endpoint, habits, blobs)?;
+    let body = request::write_request_body(request, endpoint, habits, blobs)?;
     let bug =
         |error: serde_json::Error| Error::failed(format!("the request is not valid JSON: {error}"));
     let mut body: Map<String, Value> = serde_json::from_slice(&body).map_err(bug)?;
@@ -42,7 +42,7 @@ pub fn count_request_body(
 ///
 /// # Errors
 /// `provider` if the answer contains no count.
-pub fn read(url: &str, body: &[u8]) -> Result<u64> {
+pub fn parse_token_count(url: &str, body: &[u8]) -> Result<u64> {
     let count = serde_json::from_slice::<Value>(body).ok();
     let count = count.and_then(|count| count.get("totalTokens")?.as_u64());
     count.ok_or_else(|| {

@@ -51,8 +51,8 @@ impl GoogleEndpoint {
     /// `configuration` for a setting that cannot be part of a URL.
     pub fn from_config(config: &Config) -> Result<Self> {
         let is_vertex = config.vertex.unwrap_or_else(|| !config.project.trim().is_empty());
-        let project = first_not_blank(&config.project, &config.default_project);
-        let location = first_not_blank(&config.location, GLOBAL);
+        let project = first_non_blank(&config.project, &config.default_project);
+        let location = first_non_blank(&config.location, GLOBAL);
         let backend = match (is_vertex, project) {
             (false, _) => GoogleBackend::Studio,
             (true, "") => GoogleBackend::Express,
@@ -62,7 +62,7 @@ impl GoogleEndpoint {
             },
         };
         let given = config.base_url.trim();
-        let root = if given.is_empty() { backend.vendors_root() } else { root_of(given) };
+        let root = if given.is_empty() { backend.vendor_root_url() } else { root_url(given) };
         Ok(Self { backend, root })
     }
 
@@ -70,7 +70,7 @@ impl GoogleEndpoint {
     ///
     /// # Errors
     /// `configuration` for a model name that cannot be part of a URL.
-    pub fn generate(&self, model: &str, streams: bool) -> Result<String> {
+    pub fn generation_url(&self, model: &str, streams: bool) -> Result<String> {
         let path = self.model_path(model)?;
         let method = if streams { "streamGenerateContent?alt=sse" } else { "generateContent" };
         Ok(format!("{}/{path}:{method}", self.versioned_root()))
@@ -79,13 +79,13 @@ impl GoogleEndpoint {
     /// Returns the URL that counts a request's tokens.
     ///
     /// # Errors
-    /// The errors of [`GoogleEndpoint::generate`].
-    pub fn count(&self, model: &str) -> Result<String> {
+    /// The errors of [`GoogleEndpoint::generation_url`].
+    pub fn token_count_url(&self, model: &str) -> Result<String> {
         Ok(format!("{}/{}:countTokens", self.versioned_root(), self.model_path(model)?))
     }
 
     /// Returns the URL of a page of the list of models.
-    pub fn models(&self, page: &str, page_models: usize) -> String {
+    pub fn model_list_url(&self, page: &str, page_models: usize) -> String {
         let path = match self.backend {
             GoogleBackend::Studio => "models",
             GoogleBackend::Vertex { .. } | GoogleBackend::Express => "publishers/google/models",
@@ -132,7 +132,7 @@ impl GoogleEndpoint {
 }
 
 impl GoogleBackend {
-    fn vendors_root(&self) -> String {
+    fn vendor_root_url(&self) -> String {
         match self {
             Self::Studio => STUDIO.to_owned(),
             Self::Express => VERTEX.to_owned(),
@@ -148,12 +148,12 @@ impl GoogleBackend {
 }
 
 /// Returns the first text that is not blank.
-fn first_not_blank<'a>(one: &'a str, other: &'a str) -> &'a str {
+fn first_non_blank<'a>(one: &'a str, other: &'a str) -> &'a str {
     if one.trim().is_empty() { other.trim() } else { one.trim() }
 }
 
 /// Returns the root of a base URL as users write it.
-fn root_of(base: &str) -> String {
+fn root_url(base: &str) -> String {
     let base = base.trim_end_matches('/');
     let root = ENDS.iter().find_map(|end| base.strip_suffix(end)).unwrap_or(base);
     root.trim_end_matches('/').to_owned()
@@ -185,36 +185,55 @@ fn encode_for_url(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn endpoint(base: &str, project: &str, location: &str, vertex: Option<bool>) -> GoogleEndpoint {
+    fn parse_endpoint(
+        base: &str,
+        project: &str,
+        location: &str,
+        vertex: Option<bool>,
+    ) -> GoogleEndpoint {
         let [base_url, project, location] = [base, project, location].map(str::to_owned);
         let config = Config { base_url, project, location, vertex, ..Config::default() };
         GoogleEndpoint::from_config(&config).unwrap()
     }
 
-    fn url(base: &str, project: &str, location: &str, vertex: Option<bool>) -> String {
-        endpoint(base, project, location, vertex).generate("m", true).unwrap()
+    fn generation_url_for(
+        base: &str,
+        project: &str,
+        location: &str,
+        vertex: Option<bool>,
+    ) -> String {
+        parse_endpoint(base, project, location, vertex).generation_url("m", true).unwrap()
     }
 
     #[test]
     fn a_project_leads_to_vertex_unless_the_settings_say_otherwise() {
         const METHOD: &str = "models/m:streamGenerateContent?alt=sse";
         let studio = format!("https://generativelanguage.googleapis.com/v1beta/{METHOD}");
-        assert_eq!(url("", "", "", None), studio);
-        assert_eq!(url("", "p", "us-central1", Some(false)), studio);
+        assert_eq!(generation_url_for("", "", "", None), studio);
+        assert_eq!(generation_url_for("", "p", "us-central1", Some(false)), studio);
         let vertex = |host: &str, location: &str| {
             format!(
                 "https://{host}/v1beta1/projects/p/locations/{location}/publishers/google/{METHOD}"
             )
         };
-        assert_eq!(url("", "p", "", None), vertex("aiplatform.googleapis.com", "global"));
-        assert_eq!(url("", " p ", "global", None), vertex("aiplatform.googleapis.com", "global"));
         assert_eq!(
-            url("", "p", "europe-west4", Some(true)),
+            generation_url_for("", "p", "", None),
+            vertex("aiplatform.googleapis.com", "global")
+        );
+        assert_eq!(
+            generation_url_for("", " p ", "global", None),
+            vertex("aiplatform.googleapis.com", "global")
+        );
+        assert_eq!(
+            generation_url_for("", "p", "europe-west4", Some(true)),
             vertex("europe-west4-aiplatform.googleapis.com", "europe-west4")
         );
-        assert_eq!(url("", "p", "eu", None), vertex("aiplatform.eu.rep.googleapis.com", "eu"));
         assert_eq!(
-            url("", "", "", Some(true)),
+            generation_url_for("", "p", "eu", None),
+            vertex("aiplatform.eu.rep.googleapis.com", "eu")
+        );
+        assert_eq!(
+            generation_url_for("", "", "", Some(true)),
             format!("https://aiplatform.googleapis.com/v1beta1/publishers/google/{METHOD}")
         );
     }
@@ -241,19 +260,22 @@ mod tests {
     fn base_url_variants_give_the_same_endpoint() {
         for base in ["http://h:1/x", "http://h:1/x/", " http://h:1/x/v1beta/ ", "http://h:1/x/v1"] {
             assert_eq!(
-                url(base, "", "", None),
+                generation_url_for(base, "", "", None),
                 "http://h:1/x/v1beta/models/m:streamGenerateContent?alt=sse"
             );
-            assert!(url(base, "p", "l", None).starts_with("http://h:1/x/v1beta1/projects/p/"));
+            assert!(
+                generation_url_for(base, "p", "l", None)
+                    .starts_with("http://h:1/x/v1beta1/projects/p/")
+            );
         }
     }
 
     #[test]
     fn model_name_may_hold_a_path_inside_the_endpoint() {
         let (studio, vertex) =
-            (endpoint("http://h", "", "", None), endpoint("http://h", "p", "l", None));
+            (parse_endpoint("http://h", "", "", None), parse_endpoint("http://h", "p", "l", None));
         let of = |endpoint: &GoogleEndpoint, model: &str| {
-            let url = endpoint.generate(model, false).unwrap();
+            let url = endpoint.generation_url(model, false).unwrap();
             url.strip_prefix("http://h/v1beta").unwrap().to_owned()
         };
         assert_eq!(of(&studio, "models/m"), "/models/m:generateContent");
@@ -270,17 +292,26 @@ mod tests {
             "1/projects/q/locations/l/endpoints/7:generateContent"
         );
         for bad in ["..", "a/../b", "a//b", "."] {
-            assert_eq!(studio.generate(bad, true).unwrap_err().kind, ErrorKind::Configuration);
+            assert_eq!(
+                studio.generation_url(bad, true).unwrap_err().kind,
+                ErrorKind::Configuration
+            );
         }
     }
 
     #[test]
     fn model_list_url_has_page_size_and_page_token() {
-        let studio = endpoint("http://h", "", "", None);
-        assert_eq!(studio.models("", 9), "http://h/v1beta/models?pageSize=9");
-        assert_eq!(studio.models("a=b", 9), "http://h/v1beta/models?pageSize=9&pageToken=a%3Db");
-        let vertex = endpoint("http://h", "p", "l", None);
-        assert_eq!(vertex.models("", 9), "http://h/v1beta1/publishers/google/models?pageSize=9");
+        let studio = parse_endpoint("http://h", "", "", None);
+        assert_eq!(studio.model_list_url("", 9), "http://h/v1beta/models?pageSize=9");
+        assert_eq!(
+            studio.model_list_url("a=b", 9),
+            "http://h/v1beta/models?pageSize=9&pageToken=a%3Db"
+        );
+        let vertex = parse_endpoint("http://h", "p", "l", None);
+        assert_eq!(
+            vertex.model_list_url("", 9),
+            "http://h/v1beta1/publishers/google/models?pageSize=9"
+        );
     }
 
     #[test]

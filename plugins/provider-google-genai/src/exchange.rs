@@ -17,12 +17,12 @@ use crate::state::GoogleState;
 ///
 /// # Errors
 /// The errors of the exchange, or `not_found` if the user has no credential.
-pub(crate) async fn send(
+pub(crate) async fn send_with_credentials(
     cx: &Cx<GoogleState>,
     backend: &GoogleBackend,
     make: impl Fn() -> HttpRequestBuilder,
 ) -> Result<HttpResponse> {
-    for variable in cx.state().variables_for(backend) {
+    for variable in cx.state().credential_variables_for(backend) {
         match make().required_credential(variable).send().await {
             Err(error) if error.kind == ErrorKind::NotFound => {}
             answer => {
@@ -50,10 +50,10 @@ pub(crate) async fn refusal_error(
 ) -> GoogleErrorResponse {
     let refusal = exchange::read_refusal(cx, url, response).await;
     let (status, had_key) = (refusal.status, refusal.had_key);
-    let variable = cx.state().variables_for(backend)[0];
+    let variable = cx.state().credential_variables_for(backend)[0];
     let answered = GoogleErrorAnswer { status, body: &refusal.body, had_key, backend, variable };
     GoogleErrorResponse {
         wish: answered.requested_change(),
-        error: answered.explain(refusal.error),
+        error: answered.add_details_to(refusal.error),
     }
 }

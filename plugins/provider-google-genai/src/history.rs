@@ -44,10 +44,10 @@ pub(crate) fn group_into_contents(
     let mut calls: Vec<&str> = Vec::new();
     for message in &request.messages {
         match message.role {
-            Role::User | Role::Tool => add_user(&mut turns, message, &calls, writing),
+            Role::User | Role::Tool => add_user_message(&mut turns, message, &calls, writing),
             Role::Model => {
                 calls = message.tool_calls().map(|call| call.id.as_str()).collect();
-                add_model(&mut turns, message, writing);
+                add_model_message(&mut turns, message, writing);
             }
             Role::Unknown => return Err(Role::unknown_role_error()),
         }
@@ -55,7 +55,7 @@ pub(crate) fn group_into_contents(
     Ok(turns.into_iter().map(write_content).collect())
 }
 
-fn add_user(
+fn add_user_message(
     turns: &mut Vec<GoogleContentDraft>,
     message: &Message,
     calls: &[&str],
@@ -70,20 +70,20 @@ fn add_user(
     let place = |result: &&ToolResult| calls.iter().position(|id| *id == result.call_id.as_str());
     ordered.sort_by_key(|result| place(result).unwrap_or(calls.len()));
     for result in ordered {
-        results.push(writing.result(result));
+        results.push(writing.write_result(result));
         said.extend(writing.attachments_after(result));
     }
     for part in &message.parts {
         match part {
             Part::Text { text: words, .. } => said.extend(write_text(words)),
-            Part::Data(data) => said.extend(writing.data(data)),
+            Part::Data(data) => said.extend(writing.write_data(data)),
             _ => {}
         }
     }
 }
 
 /// Adds a model message. An empty one is left out, so that its neighbours become one content.
-fn add_model(
+fn add_model_message(
     turns: &mut Vec<GoogleContentDraft>,
     message: &Message,
     writing: &GooglePartWriter<'_>,

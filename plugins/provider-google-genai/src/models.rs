@@ -33,9 +33,10 @@ pub struct GoogleModelPage {
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn read(url: &str, body: &[u8]) -> Result<GoogleModelPage> {
+pub fn parse_model_page(url: &str, body: &[u8]) -> Result<GoogleModelPage> {
     let wrong = || {
-        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
+        let text =
+            format!("`{}` did not answer with a list of models", failure::url_for_errors(url));
         Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -52,12 +53,12 @@ pub fn read(url: &str, body: &[u8]) -> Result<GoogleModelPage> {
         return Err(wrong());
     }
     let next = list["nextPageToken"].as_str().filter(|next| !next.is_empty());
-    let infos = models.iter().filter_map(model_info).collect();
+    let infos = models.iter().filter_map(parse_model_info).collect();
     Ok(GoogleModelPage { infos, next: next.map(str::to_owned) })
 }
 
 /// Reads a model. Returns `None` for a model that is not for conversations.
-fn model_info(model: &Value) -> Option<ModelInfo> {
+fn parse_model_info(model: &Value) -> Option<ModelInfo> {
     let path = model["name"].as_str()?;
     let place = ["models/", "publishers/google/models/"];
     let name = place.iter().find_map(|place| path.strip_prefix(place)).unwrap_or(path);
@@ -92,11 +93,11 @@ mod tests {
 
     use super::*;
 
-    fn page(body: &Value) -> GoogleModelPage {
-        read("http://h/v1beta/models", body.to_string().as_bytes()).unwrap()
+    fn parse_page(body: &Value) -> GoogleModelPage {
+        parse_model_page("http://h/v1beta/models", body.to_string().as_bytes()).unwrap()
     }
 
-    fn facts(page: &GoogleModelPage) -> Vec<(&str, &str, Option<u64>, usize)> {
+    fn listed_facts(page: &GoogleModelPage) -> Vec<(&str, &str, Option<u64>, usize)> {
         let infos = page.infos.iter();
         let seen = |info: &ModelInfo| info.accepts.as_ref().map_or(0, Vec::len);
         infos.map(|it| (it.name.as_str(), it.title.as_str(), it.context_limit, seen(it))).collect()
@@ -108,7 +109,7 @@ mod tests {
             json!({ "name": name, "displayName": "D", "inputTokenLimit": 5_000,
                 "supportedGenerationMethods": ["countTokens", method] })
         };
-        let page = page(&json!({ "nextPageToken": "n", "models": [
+        let page = parse_page(&json!({ "nextPageToken": "n", "models": [
             of("models/gemini-4-argon", "generateContent"),
             of("models/gemini-embedding-001", "embedContent"),
             of("models/gemma-3-27b-it", "generateContent"),
@@ -116,7 +117,7 @@ mod tests {
             { "displayName": "nameless" },
         ] }));
         assert_eq!(
-            facts(&page),
+            listed_facts(&page),
             [
                 ("gemini-4-argon", "D", Some(5_000), 6),
                 ("gemma-3-27b-it", "D", Some(5_000), 5),
@@ -128,22 +129,26 @@ mod tests {
 
     #[test]
     fn vertex_list_has_only_model_names() {
-        let page = page(&json!({ "publisherModels": [
+        let page = parse_page(&json!({ "publisherModels": [
             { "name": "publishers/google/models/gemini-2.5-flash", "versionId": "001" },
             { "name": "publishers/google/models/imagen-4.0-generate-001" },
             { "name": "publishers/google/models/gemini-live-2.5-flash" },
         ] }));
-        assert_eq!(facts(&page), [("gemini-2.5-flash", "", Some(1_048_576), 6)]);
+        assert_eq!(listed_facts(&page), [("gemini-2.5-flash", "", Some(1_048_576), 6)]);
         assert_eq!(page.next, None);
     }
 
     #[test]
     fn last_page_may_be_empty_but_invalid_lists_are_errors() {
-        assert_eq!(page(&json!({})), GoogleModelPage::default());
-        assert_eq!(page(&json!({ "models": [], "nextPageToken": "" })), GoogleModelPage::default());
+        assert_eq!(parse_page(&json!({})), GoogleModelPage::default());
+        assert_eq!(
+            parse_page(&json!({ "models": [], "nextPageToken": "" })),
+            GoogleModelPage::default()
+        );
         for body in ["", "<html>", "[]", r#"{"models":1}"#, r#"{"models":[{"x":1}]}"#, r#"{"a":1}"#]
         {
-            let error = read("http://u:p@h/v1beta/models?x=9", body.as_bytes()).unwrap_err();
+            let error =
+                parse_model_page("http://u:p@h/v1beta/models?x=9", body.as_bytes()).unwrap_err();
             let text = "`http://…@h/v1beta/models?…` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }

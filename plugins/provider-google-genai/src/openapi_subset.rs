@@ -11,9 +11,9 @@ const DEPTH_MAX: usize = 12;
 const SAME: [&str; 7] =
     ["description", "maxItems", "maximum", "minItems", "minimum", "propertyOrdering", "title"];
 
-/// Writes a schema that [`fit_schema`](crate::schema::fitted) has adapted.
+/// Writes a schema that [`adapt_schema`](crate::schema::adapt_schema) has adapted.
 pub(crate) fn reduce_schema(schema: &Value) -> Value {
-    SchemaReducer { root: schema }.reduce(schema, DEPTH_MAX)
+    SchemaReducer { root: schema }.reduce_schema_at(schema, DEPTH_MAX)
 }
 
 struct SchemaReducer<'a> {
@@ -21,11 +21,12 @@ struct SchemaReducer<'a> {
 }
 
 impl SchemaReducer<'_> {
-    fn reduce(&self, schema: &Value, depth: usize) -> Value {
+    fn reduce_schema_at(&self, schema: &Value, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else { return json!({ "type": "OBJECT" }) };
         if let Some(target) = schema["$ref"].as_str() {
             let target = target.strip_prefix('#').and_then(|path| self.root.pointer(path));
-            return target.map_or(json!({ "type": "OBJECT" }), |found| self.reduce(found, depth));
+            return target
+                .map_or(json!({ "type": "OBJECT" }), |found| self.reduce_schema_at(found, depth));
         }
         let mut written = Map::new();
         for word in SAME {
@@ -47,7 +48,8 @@ impl SchemaReducer<'_> {
             written.insert("nullable".to_owned(), json!(true));
         }
         let others = variants.iter().filter(|variant| !is_null(variant));
-        let mut others: Vec<Value> = others.map(|other| self.reduce(other, depth)).collect();
+        let mut others: Vec<Value> =
+            others.map(|other| self.reduce_schema_at(other, depth)).collect();
         match (others.len(), others.pop()) {
             (1, Some(Value::Object(only))) => {
                 for (word, value) in only {
@@ -109,7 +111,8 @@ impl SchemaReducer<'_> {
             }
             "array" => {
                 let item = schema.get("items").or_else(|| schema["prefixItems"].get(0));
-                let item = item.map_or(json!({ "type": "STRING" }), |it| self.reduce(it, depth));
+                let item =
+                    item.map_or(json!({ "type": "STRING" }), |it| self.reduce_schema_at(it, depth));
                 keep("items", item);
             }
             "object" => {
@@ -117,8 +120,9 @@ impl SchemaReducer<'_> {
                 else {
                     return;
                 };
-                let properties =
-                    named.iter().map(|(name, inner)| (name.clone(), self.reduce(inner, depth)));
+                let properties = named
+                    .iter()
+                    .map(|(name, inner)| (name.clone(), self.reduce_schema_at(inner, depth)));
                 keep("properties", Value::Object(properties.collect()));
                 let is_there =
                     |name: &&Value| name.as_str().is_some_and(|it| named.contains_key(it));
@@ -150,16 +154,16 @@ fn inferred_type(schema: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::fit_schema;
+    use crate::schema::adapt_schema;
 
     #[track_caller]
-    fn check(schema: Value, expected: Value) {
-        assert_eq!(reduce_schema(&fit_schema(&schema)), expected);
+    fn check_reduced_schema(schema: Value, expected: Value) {
+        assert_eq!(reduce_schema(&adapt_schema(&schema)), expected);
     }
 
     #[test]
     fn reduced_schema_has_uppercase_types_and_one_type_per_schema() {
-        check(
+        check_reduced_schema(
             json!({
                 "type": "object",
                 "properties": {
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn reduced_schema_inlines_references_and_keeps_variants() {
-        check(
+        check_reduced_schema(
             json!({
                 "properties": {
                     "a": { "anyOf": [{ "$ref": "#/$defs/A" }, { "type": "null" }] },
@@ -222,7 +226,7 @@ mod tests {
                 "properties": { "left": { "$ref": "#/$defs/tree" } },
             } },
         });
-        let mut at = &reduce_schema(&fit_schema(&tree));
+        let mut at = &reduce_schema(&adapt_schema(&tree));
         let mut depth = 0;
         while let Some(left) = at["properties"].get("left") {
             (at, depth) = (left, depth + 1);

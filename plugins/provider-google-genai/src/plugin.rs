@@ -13,7 +13,7 @@ use jaato_plugin_sdk_provider::shown::{fetch_blobs, media_limits};
 
 use crate::config::Config;
 use crate::endpoint::GoogleEndpoint;
-use crate::exchange::{refusal_error, send};
+use crate::exchange::{refusal_error, send_with_credentials};
 use crate::facts::GoogleMediaSupport;
 use crate::models::{PAGE_MODELS, PAGES_MAX};
 use crate::reply::GoogleReply;
@@ -46,21 +46,21 @@ impl Provider for GoogleProvider {
 
     async fn complete(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<Completion> {
         let endpoint = GoogleEndpoint::from_config(&cx.config::<Config>().await?)?;
-        let wanted = ExpectedResponse::of(&request);
-        let url = endpoint.generate(&request.model, wanted.streams())?;
+        let wanted = ExpectedResponse::from_request(&request);
+        let url = endpoint.generation_url(&request.model, wanted.streams())?;
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
         let asked = Arc::new((request, endpoint, blobs));
         let (request, endpoint, _) = &*asked;
-        let mut habits = cx.state().habits_of(&url);
+        let mut habits = cx.state().request_style(&url);
         loop {
             // Writing a long history would block the executor for too long.
             let written = Arc::clone(&asked);
             let write = move |_: &Reporter| {
-                request::request_body(&written.0, &written.1, habits, &written.2)
+                request::write_request_body(&written.0, &written.1, habits, &written.2)
             };
             let body = cx.blocking(write).await??;
             let make = || start_completion_request(cx, &url, &wanted).body(body.as_slice());
-            let sent = send(cx, &endpoint.backend, make).await;
+            let sent = send_with_credentials(cx, &endpoint.backend, make).await;
             let response = sent.map_err(failure::exchange_error)?;
             if is_success(&response) {
                 return receive_answer(cx, &url, response, GoogleReply::new(&url, &request.tools))
@@ -70,15 +70,15 @@ impl Provider for GoogleProvider {
             let other = refused.wish.and_then(|wish| habits.adapt(wish, request));
             habits = other.ok_or(refused.error)?;
             // The server has not processed the request yet, so this is not a retry.
-            cx.state().remember(&url, habits);
+            cx.state().remember_style(&url, habits);
         }
     }
 
     async fn count_tokens(cx: &Cx<GoogleState>, request: CompletionRequest) -> Result<u64> {
         let endpoint = GoogleEndpoint::from_config(&cx.config::<Config>().await?)?;
-        let url = endpoint.count(&request.model)?;
+        let url = endpoint.token_count_url(&request.model)?;
         let blobs = fetch_blobs(cx, content::wanted_blobs(&request)).await?;
-        let habits = cx.state().habits_of(&endpoint.generate(&request.model, true)?);
+        let habits = cx.state().request_style(&endpoint.generation_url(&request.model, true)?);
         let backend = endpoint.backend.clone();
         let write =
             move |_: &Reporter| count::count_request_body(&request, &endpoint, habits, &blobs);
@@ -87,12 +87,13 @@ impl Provider for GoogleProvider {
             let request = cx.http("POST", url.as_str()).timeout(COUNT_WAIT);
             request.header("content-type", "application/json").body(body.as_slice())
         };
-        let response = send(cx, &backend, make).await.map_err(failure::exchange_error)?;
+        let response =
+            send_with_credentials(cx, &backend, make).await.map_err(failure::exchange_error)?;
         if !is_success(&response) {
             return Err(refusal_error(cx, &backend, &url, response).await.error);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
-        count::read(&url, &body)
+        count::parse_token_count(&url, &body)
     }
 
     async fn models(cx: &Cx<GoogleState>) -> Result<Vec<ModelInfo>> {
@@ -121,9 +122,9 @@ async fn request_model_page(
     endpoint: &GoogleEndpoint,
     next: &str,
 ) -> Result<models::GoogleModelPage> {
-    let url = endpoint.models(next, PAGE_MODELS);
+    let url = endpoint.model_list_url(next, PAGE_MODELS);
     let make = || cx.http("GET", url.as_str()).timeout(LIST_WAIT);
-    let response = match send(cx, &endpoint.backend, make).await {
+    let response = match send_with_credentials(cx, &endpoint.backend, make).await {
         // The user has not set up this provider. The host reports that only to users who want to
         // use it.
         Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
@@ -133,5 +134,5 @@ async fn request_model_page(
         return Err(refusal_error(cx, &endpoint.backend, &url, response).await.error);
     }
     let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
-    models::read(&url, &body)
+    models::parse_model_page(&url, &body)
 }

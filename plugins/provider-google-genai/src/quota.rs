@@ -9,7 +9,7 @@ const WAIT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 const BY_THE_DAY: &str = "PerDay";
 
 /// Reads the time to wait. The vendor writes it into the body, not into a header.
-pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
+pub(crate) fn read_wait_ms(report: &Value) -> Option<u64> {
     let told = error_details(report).find_map(|detail| detail["retryDelay"].as_str())?;
     let seconds: f64 = told.strip_suffix('s')?.parse().ok()?;
     // A cast from a float saturates.
@@ -18,7 +18,7 @@ pub(crate) fn wait_ms(report: &Value) -> Option<u64> {
 
 /// Returns true if waiting does not help, even if the server suggests a wait: the quota is daily,
 /// or it is zero.
-pub(crate) fn is_used_up(report: &Value) -> bool {
+pub(crate) fn is_quota_exhausted(report: &Value) -> bool {
     let violations =
         error_details(report).filter_map(|detail| detail["violations"].as_array()).flatten();
     let is_lasting = |violation: &Value| {
@@ -54,8 +54,9 @@ mod tests {
 
     #[test]
     fn retry_delay_in_the_error_body_is_read_and_limited() {
-        let wait =
-            |text: &str| wait_ms(&quota_report(json!([{ "@type": "x" }, { "retryDelay": text }])));
+        let wait = |text: &str| {
+            read_wait_ms(&quota_report(json!([{ "@type": "x" }, { "retryDelay": text }])))
+        };
         assert_eq!((wait("34.4s"), wait("0s"), wait("7s")), (Some(34_400), Some(0), Some(7_000)));
         assert_eq!(wait("99999999s"), Some(WAIT_MS_MAX));
         for odd in ["", "s", "5", "-1s", "NaNs", "soon"] {
@@ -68,7 +69,7 @@ mod tests {
             quota_report(json!([1])),
         ] {
             assert_eq!(
-                (wait_ms(&odd), is_used_up(&odd), specific_reason(&odd)),
+                (read_wait_ms(&odd), is_quota_exhausted(&odd), specific_reason(&odd)),
                 (None, false, None)
             );
         }
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn daily_quota_counts_as_used_up() {
         let violates = |violation: Value| {
-            is_used_up(&quota_report(
+            is_quota_exhausted(&quota_report(
                 json!([{ "retryDelay": "2s" }, { "violations": [violation] }]),
             ))
         };

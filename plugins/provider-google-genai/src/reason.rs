@@ -46,6 +46,6 @@ pub(crate) fn block_finish_reason(word: &str) -> FinishReason {
 }
 
 /// Returns true if the value gives a reason.
-pub(crate) fn is_given(word: &str) -> bool {
+pub(crate) fn is_reason_given(word: &str) -> bool {
     !word.is_empty() && !word.ends_with("_UNSPECIFIED")
 }

@@ -38,10 +38,10 @@ pub(crate) struct GoogleErrorAnswer<'a> {
 
 impl GoogleErrorAnswer<'_> {
     /// Completes an error with the details in the body: the retry time and a hint.
-    pub(crate) fn explain(&self, error: Error) -> Error {
-        let report = self.report();
-        let error = add_details(error, &report);
-        match self.hint(&report) {
+    pub(crate) fn add_details_to(&self, error: Error) -> Error {
+        let report = self.error_report();
+        let error = add_report_details(error, &report);
+        match self.user_hint(&report) {
             Some(hint) => error.with_hint(hint),
             None => error,
         }
@@ -63,15 +63,15 @@ impl GoogleErrorAnswer<'_> {
         (is_about_thinking && is_refused).then_some(GoogleRequestChange::NoThoughts)
     }
 
-    fn report(&self) -> Value {
-        unwrap_list(serde_json::from_slice(self.body).unwrap_or(Value::Null))
+    fn error_report(&self) -> Value {
+        unwrap_single_entry(serde_json::from_slice(self.body).unwrap_or(Value::Null))
     }
 
     fn joined_reasons(&self) -> String {
         String::from_utf8_lossy(self.body).to_lowercase()
     }
 
-    fn hint(&self, report: &Value) -> Option<String> {
+    fn user_hint(&self, report: &Value) -> Option<String> {
         let words = self.joined_reasons();
         let says = |phrase: &str| words.contains(phrase);
         let variable = suggested_variable(self.backend);
@@ -79,7 +79,7 @@ impl GoogleErrorAnswer<'_> {
         Some(match (self.status, quota::specific_reason(report)) {
             (_, Some("API_KEY_INVALID")) => format!("check the key in `{}`", self.variable),
             (_, Some("SERVICE_DISABLED")) => match quota::activation_url(report) {
-                Some(url) => format!("enable the service at {}", failure::shown_word(url)),
+                Some(url) => format!("enable the service at {}", failure::text_beginning(url)),
                 None => "enable the service for the project".to_owned(),
             },
             (_, Some("CONSUMER_INVALID")) => {
@@ -97,7 +97,7 @@ impl GoogleErrorAnswer<'_> {
                  docs/gcp-setup.md"
                     .to_owned()
             }
-            (404, _) => self.not_found(&words),
+            (404, _) => self.missing_model_hint(&words),
             (405, _) => CHECK_URL.to_owned(),
             (400, _) if says("user location is not supported") => {
                 "AI Studio is not available in this country; to use Vertex AI, set `project`"
@@ -108,9 +108,9 @@ impl GoogleErrorAnswer<'_> {
             }
             (400, _) => format!(
                 "the model or its server does not accept the option `{}`: leave it out",
-                named_option(&words)?
+                find_named_option(&words)?
             ),
-            (429, _) if quota::is_used_up(report) => {
+            (429, _) if quota::is_quota_exhausted(report) => {
                 "the daily quota is used up, or there is no quota for this model: check your \
                  plan, or use another model"
                     .to_owned()
@@ -135,7 +135,7 @@ impl GoogleErrorAnswer<'_> {
 
     /// Returns the hint for a missing model. Vertex AI also lists models in regions that do not
     /// serve them.
-    fn not_found(&self, words: &str) -> String {
+    fn missing_model_hint(&self, words: &str) -> String {
         match self.backend {
             GoogleBackend::Vertex { location, .. } if location != GLOBAL => format!(
                 "newer models exist only in the location `{GLOBAL}`: set `location` to it, or \
@@ -148,7 +148,7 @@ impl GoogleErrorAnswer<'_> {
 }
 
 /// Returns true if a value reports an error.
-pub(crate) fn is_report(value: &Value) -> bool {
+pub(crate) fn is_error_report(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !error.is_null())
 }
 
@@ -158,39 +158,39 @@ pub(crate) fn reported_error(url: &str, report: &Value) -> Error {
     let mut report = report.clone();
     let error = &report["error"];
     let word = error["status"].as_str().unwrap_or_default();
-    if let Some(status) = status_of(word).filter(|_| error["code"].as_u64().unwrap_or(0) < 400) {
+    if let Some(status) = status_code(word).filter(|_| error["code"].as_u64().unwrap_or(0) < 400) {
         report["error"]["code"] = json!(status);
     }
-    add_details(failure::reported_error(url, &report), &report)
+    add_report_details(failure::reported_error(url, &report), &report)
 }
 
 /// Adds the details: a wait, an exhausted quota, a request that is too long.
-fn add_details(mut error: Error, report: &Value) -> Error {
+fn add_report_details(mut error: Error, report: &Value) -> Error {
     let words = error.message.to_lowercase();
     if error.kind == ErrorKind::Provider && TOO_LONG.iter().any(|phrase| words.contains(phrase)) {
         error.kind = ErrorKind::ContextOverflow;
         error.retry = Retry::Permanent;
     }
-    if quota::is_used_up(report) {
+    if quota::is_quota_exhausted(report) {
         error.retry = Retry::Permanent;
     }
     if error.retry == Retry::Permanent {
         error.retry_after_ms = None;
-    } else if let Some(wait) = quota::wait_ms(report) {
+    } else if let Some(wait) = quota::read_wait_ms(report) {
         error.retry_after_ms = Some(wait);
     }
     error
 }
 
 /// Unwraps an error in a list with one entry.
-pub(crate) fn unwrap_list(value: Value) -> Value {
+pub(crate) fn unwrap_single_entry(value: Value) -> Value {
     match value {
         Value::Array(mut list) if list.len() == 1 => list.remove(0),
         value => value,
     }
 }
 
-fn status_of(word: &str) -> Option<u16> {
+fn status_code(word: &str) -> Option<u16> {
     Some(match word {
         "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "OUT_OF_RANGE" => 400,
         "UNAUTHENTICATED" => 401,
@@ -232,7 +232,7 @@ const UNSUPPORTED: [&str; 7] = [
     "out of range",
 ];
 
-fn named_option(words: &str) -> Option<&'static str> {
+fn find_named_option(words: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|phrase| words.contains(*phrase))?;
     SETTINGS.iter().find(|(name, _)| words.contains(name)).map(|(_, option)| *option)
 }

@@ -6,7 +6,7 @@
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, ToolCall, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::exchange::wrong_form_error;
 use jaato_plugin_sdk_provider::{
     ARGUMENTS_BYTES_MAX, AnswerReader, CALLS_MAX, EVENTS_MAX, ModelProtocol, PARTS_MAX,
     ServerEvent, StreamingAnswer, failure,
@@ -71,8 +71,8 @@ impl GoogleReply {
     /// # Errors
     /// The error that the server reports inside its answer, or `limit_reached` beyond
     /// [`EVENTS_MAX`], [`PARTS_MAX`], [`CALLS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
-        if refusal::is_report(chunk) {
+    pub fn read_chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
+        if refusal::is_error_report(chunk) {
             return Err(refusal::reported_error(&self.url, chunk));
         }
         self.has_begun = true;
@@ -82,25 +82,25 @@ impl GoogleReply {
         }
         self.counted.add_counts(&chunk["usageMetadata"]);
         let feedback = &chunk["promptFeedback"];
-        if let Some(word) = given_reason(&feedback["blockReason"]) {
+        if let Some(word) = read_reason(&feedback["blockReason"]) {
             self.block = Some(word.to_owned());
-            self.explain(&feedback["blockReasonMessage"]);
+            self.record_finish_message(&feedback["blockReasonMessage"]);
         }
         let mut deltas = Vec::new();
-        if let Some(candidate) = candidate_of(chunk) {
+        if let Some(candidate) = first_candidate(chunk) {
             let parts = candidate["content"]["parts"].as_array();
             for part in parts.map(Vec::as_slice).unwrap_or_default() {
-                self.part(part, &mut deltas)?;
+                self.read_part(part, &mut deltas)?;
             }
-            if let Some(word) = given_reason(&candidate["finishReason"]) {
+            if let Some(word) = read_reason(&candidate["finishReason"]) {
                 self.finish = Some(word.to_owned());
-                self.explain(&candidate["finishMessage"]);
+                self.record_finish_message(&candidate["finishMessage"]);
             }
         }
         Ok(deltas)
     }
 
-    fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
+    fn read_part(&mut self, part: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
         let Some(fields) = part.as_object().filter(|fields| !fields.is_empty()) else {
             return Ok(());
         };
@@ -110,25 +110,25 @@ impl GoogleReply {
         } else if part["text"].is_string() || fields.keys().all(|key| MARKS.contains(&key.as_str()))
         {
             let text = part["text"].as_str().unwrap_or_default();
-            deltas.extend(self.text(text, part["thought"] == true, signature));
+            deltas.extend(self.add_text(text, part["thought"] == true, signature));
         } else {
             self.count_bytes(part.to_string().len())?;
-            self.answer.opaque(part.clone());
+            self.answer.add_opaque(part.clone());
             if let Some(media_type) = part["inlineData"]["mimeType"].as_str() {
-                let media_type = failure::shown_word(media_type);
+                let media_type = failure::text_beginning(media_type);
                 deltas.push(Delta::notice(format!(
                     "the model produced `{media_type}`, which is kept but not shown"
                 )));
             }
         }
-        if self.answer.parts() > PARTS_MAX {
+        if self.answer.part_count() > PARTS_MAX {
             return Err(failure::answer_limit_error(&format!("{PARTS_MAX} parts")));
         }
         Ok(())
     }
 
     /// Adds a text or a thought. A signed one is a separate part, even if it is empty.
-    fn text(&mut self, text: &str, is_thought: bool, signature: Option<&str>) -> Option<Delta> {
+    fn add_text(&mut self, text: &str, is_thought: bool, signature: Option<&str>) -> Option<Delta> {
         if signature.is_some() {
             match is_thought {
                 true => self.answer.begin_thought(),
@@ -136,11 +136,11 @@ impl GoogleReply {
             }
         }
         let delta = match is_thought {
-            true => self.answer.thought(text, None),
-            false => self.answer.text(text),
+            true => self.answer.add_thought(text, None),
+            false => self.answer.add_text(text),
         };
         if let Some(signature) = signature {
-            self.answer.sign(signature);
+            self.answer.sign_last_part(signature);
             self.answer.end_part();
         }
         delta
@@ -154,7 +154,8 @@ impl GoogleReply {
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
         let Some(name) = call["name"].as_str().filter(|name| !name.is_empty()) else {
-            let text = format!("`{}` sent a call without a name", failure::shown_url(&self.url));
+            let text =
+                format!("`{}` sent a call without a name", failure::url_for_errors(&self.url));
             return Err(Error::new(ErrorKind::Provider, text).temporary());
         };
         if self.calls.len() == CALLS_MAX {
@@ -166,7 +167,7 @@ impl GoogleReply {
             Value::Null => json!({}),
             given => given.clone(),
         };
-        let id = self.id_of(call);
+        let id = self.call_id_or_unique(call);
         let signature = signature.map(str::to_owned);
         self.calls.push(ToolCall { signature, ..ToolCall::new(id, name, arguments) });
         self.answer.begin_call();
@@ -176,7 +177,7 @@ impl GoogleReply {
 
     /// Returns the call's id, or one that is unique in this answer. Older models and Vertex AI give
     /// none.
-    fn id_of(&self, call: &Value) -> String {
+    fn call_id_or_unique(&self, call: &Value) -> String {
         let is_taken = |id: &str| self.calls.iter().any(|call| call.id.as_str() == id);
         let given = call["id"].as_str().unwrap_or_default();
         if !given.is_empty() && !is_taken(given) {
@@ -198,22 +199,23 @@ impl GoogleReply {
         Ok(())
     }
 
-    fn explain(&mut self, text: &Value) {
+    fn record_finish_message(&mut self, text: &Value) {
         if let Some(text) = text.as_str().filter(|text| !text.trim().is_empty()) {
-            self.explanation = Some(failure::shown_word(text.trim()));
+            self.explanation = Some(failure::text_beginning(text.trim()));
         }
     }
 
     /// Returns the error for an answer that the vendor marks as broken.
     fn broken_answer_error(&self, word: &str) -> Error {
-        let url = failure::shown_url(&self.url);
+        let url = failure::url_for_errors(&self.url);
         let said = self.explanation.as_ref().map(|text| format!(": {text}")).unwrap_or_default();
-        let text = format!("`{url}` ended the answer with `{}`{said}", failure::shown_word(word));
+        let text =
+            format!("`{url}` ended the answer with `{}`{said}", failure::text_beginning(word));
         Error::new(ErrorKind::Provider, text)
     }
 
-    fn completion(mut self, reason: FinishReason, word: &str) -> (Vec<Delta>, Completion) {
-        self.answer.set_usage(self.counted.usage());
+    fn finish_with_reason(mut self, reason: FinishReason, word: &str) -> (Vec<Delta>, Completion) {
+        self.answer.set_usage(self.counted.to_usage());
         let calls = match reason {
             // A blocked answer may be incomplete.
             FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
@@ -227,18 +229,18 @@ impl GoogleReply {
         };
         let mut deltas = self.answer.end_calls(calls);
         if reason != FinishReason::Stop && reason != FinishReason::MaxTokens {
-            deltas.extend(self.notice(word));
+            deltas.extend(self.refusal_notice(word));
         }
         let completion = match reason {
-            FinishReason::Unknown => self.answer.finish_with_word(&failure::shown_word(word)),
+            FinishReason::Unknown => self.answer.finish_with_word(&failure::text_beginning(word)),
             reason => self.answer.finish(reason),
         };
         (deltas, completion)
     }
 
     /// Shows the user the vendor's own reason, because a session has only a few reasons.
-    fn notice(&self, word: &str) -> Option<Delta> {
-        let word = failure::shown_word(word);
+    fn refusal_notice(&self, word: &str) -> Option<Delta> {
+        let word = failure::text_beginning(word);
         let text = match (&self.block, &self.explanation) {
             (Some(_), None) => format!("the server blocked the prompt: `{word}`"),
             (Some(_), Some(said)) => format!("the server blocked the prompt: `{word}`: {said}"),
@@ -250,26 +252,26 @@ impl GoogleReply {
 }
 
 /// Returns the first candidate. Requests never ask for more than one.
-fn candidate_of(chunk: &Value) -> Option<&Value> {
+fn first_candidate(chunk: &Value) -> Option<&Value> {
     let candidates = chunk["candidates"].as_array()?;
     candidates.iter().find(|candidate| candidate["index"].as_u64().unwrap_or(0) == 0)
 }
 
-fn given_reason(word: &Value) -> Option<&str> {
-    word.as_str().map(str::trim).filter(|word| reason::is_given(word))
+fn read_reason(word: &Value) -> Option<&str> {
+    word.as_str().map(str::trim).filter(|word| reason::is_reason_given(word))
 }
 
 /// Returns true if a value is a chunk of an answer.
 fn is_chunk(value: &Value) -> bool {
     ["candidates", "promptFeedback", "usageMetadata"].iter().any(|key| value.get(*key).is_some())
-        || refusal::is_report(value)
+        || refusal::is_error_report(value)
 }
 
 impl AnswerReader for GoogleReply {
     const CHECK_URL: &'static str = CHECK_URL;
     const PROTOCOL: Option<ModelProtocol> = Some(ModelProtocol::GenerateContent);
 
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || self.is_done {
             return Ok(Vec::new());
@@ -280,24 +282,24 @@ impl AnswerReader for GoogleReply {
         }
         match serde_json::from_str::<Value>(data) {
             Ok(value) if event.name == ERROR_EVENT => {
-                Err(refusal::reported_error(&self.url, &refusal::unwrap_list(value)))
+                Err(refusal::reported_error(&self.url, &refusal::unwrap_single_entry(value)))
             }
-            Ok(value) => self.chunk(&refusal::unwrap_list(value)),
+            Ok(value) => self.read_chunk(&refusal::unwrap_single_entry(value)),
             Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
             Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_str::<Value>(event.data.trim()).is_ok();
         if is_whole || event.name == ERROR_EVENT {
-            return self.event(event);
+            return self.handle_event(event);
         }
         self.has_begun = true;
         Ok(Vec::new())
     }
 
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+    fn handle_whole_body(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::invalid_json_error(url, &error))?;
         // A stream that was not requested as an event stream is a list of chunks.
@@ -306,11 +308,11 @@ impl AnswerReader for GoogleReply {
             chunk => vec![chunk],
         };
         if chunks.is_empty() || !chunks.iter().all(is_chunk) {
-            return Err(wrong_form::<Self>(url, Some("application/json")));
+            return Err(wrong_form_error::<Self>(url, Some("application/json")));
         }
         let mut deltas = Vec::new();
         for chunk in &chunks {
-            deltas.extend(self.chunk(chunk)?);
+            deltas.extend(self.read_chunk(chunk)?);
         }
         self.is_done = !self.answer.is_empty();
         Ok(deltas)
@@ -330,15 +332,15 @@ impl AnswerReader for GoogleReply {
 
     fn finish(self) -> Result<(Vec<Delta>, Completion)> {
         if let Some(word) = self.block.clone().filter(|_| self.finish.is_none()) {
-            return Ok(self.completion(reason::block_finish_reason(&word), &word));
+            return Ok(self.finish_with_reason(reason::block_finish_reason(&word), &word));
         }
         let word = match &self.finish {
             Some(word) => word.clone(),
             None if self.is_done => "STOP".to_owned(),
-            None => return Err(failure::cut_answer_error(&self.url, self.has_begun)),
+            None => return Err(failure::truncated_answer_error(&self.url, self.has_begun)),
         };
         match reason::finish_reason_meaning(&word) {
-            FinishReasonMeaning::For(reason) => Ok(self.completion(reason, &word)),
+            FinishReasonMeaning::For(reason) => Ok(self.finish_with_reason(reason, &word)),
             FinishReasonMeaning::Broken => Err(self.broken_answer_error(&word).temporary()),
             FinishReasonMeaning::Refused => Err(self.broken_answer_error(&word)),
         }

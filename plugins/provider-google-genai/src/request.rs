@@ -43,7 +43,7 @@ struct GoogleRequestBody<'a> {
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn request_body(
+pub fn write_request_body(
     request: &CompletionRequest,
     endpoint: &GoogleEndpoint,
     habits: GoogleRequestStyle,
@@ -57,7 +57,7 @@ pub fn request_body(
     let writing = GooglePartWriter::new(request, endpoint, facts, blobs);
     let body = GoogleRequestBody {
         system_instruction: (!system.is_empty()).then(|| json!({ "parts": [{ "text": system }] })),
-        tools: tools::list(request, habits.schemas),
+        tools: tools::write_tools(request, habits.schemas),
         tool_config: tool_config(request),
         generation_config,
         contents: history::group_into_contents(request, first, &writing)?,

@@ -48,7 +48,7 @@ const SILENT: [&str; 9] = [
 const DEFINITIONS: &str = "definitions";
 
 /// Adapts a schema and its inner schemas.
-pub(crate) fn fit_schema(schema: &Value) -> Value {
+pub(crate) fn adapt_schema(schema: &Value) -> Value {
     let Value::Object(words) = schema else { return json!({}) };
     let mut fitted = GoogleSchemaDraft::default();
     for (word, value) in words {
@@ -70,29 +70,33 @@ impl GoogleSchemaDraft {
         let name = if word == DEFINITIONS { "$defs" } else { word };
         match (name, value) {
             ("items" | "additionalProperties", Value::Object(_)) => {
-                self.keep_word(name, fit_schema(value))
+                self.set_keyword(name, adapt_schema(value))
             }
-            ("additionalProperties", Value::Bool(_)) => self.keep_word(name, value.clone()),
+            ("additionalProperties", Value::Bool(_)) => self.set_keyword(name, value.clone()),
             (_, Value::Array(list)) if WITH_LIST.contains(&name) => {
-                self.keep_word(name, list.iter().map(fit_schema).collect());
+                self.set_keyword(name, list.iter().map(adapt_schema).collect());
             }
             (_, Value::Object(named)) if WITH_NAMES.contains(&name) => {
-                let named = named.iter().map(|(name, schema)| (name.clone(), fit_schema(schema)));
-                self.keep_word(name, Value::Object(named.collect()));
+                let named = named.iter().map(|(name, schema)| (name.clone(), adapt_schema(schema)));
+                self.set_keyword(name, Value::Object(named.collect()));
             }
             ("allOf", Value::Array(all)) => all.iter().for_each(|one| self.add_schema(one)),
             ("const", Value::String(_) | Value::Number(_)) => {
-                self.keep_word("enum", json!([value]))
+                self.set_keyword("enum", json!([value]))
             }
-            ("enum", Value::Array(values)) => self.take_enum(values),
+            ("enum", Value::Array(values)) => self.add_enum(values),
             ("$ref", Value::String(target)) => {
                 let target = target.replacen("#/definitions/", "#/$defs/", 1);
-                self.keep_word(name, json!(target));
+                self.set_keyword(name, json!(target));
             }
             ("format", Value::String(format)) if !FORMATS.contains(&format.as_str()) => {}
-            ("exclusiveMinimum", Value::Number(_)) => self.take_bound(word, "minimum", value, 1),
-            ("exclusiveMaximum", Value::Number(_)) => self.take_bound(word, "maximum", value, -1),
-            _ if PLAIN.contains(&name) => self.keep_word(name, value.clone()),
+            ("exclusiveMinimum", Value::Number(_)) => {
+                self.add_exclusive_bound(word, "minimum", value, 1)
+            }
+            ("exclusiveMaximum", Value::Number(_)) => {
+                self.add_exclusive_bound(word, "maximum", value, -1)
+            }
+            _ if PLAIN.contains(&name) => self.set_keyword(name, value.clone()),
             _ if SILENT.contains(&name) || name.starts_with("x-") => {}
             _ => {
                 self.said.insert(word.to_owned(), value.clone());
@@ -101,7 +105,7 @@ impl GoogleSchemaDraft {
     }
 
     /// Keeps the texts and numbers of an enum. The vendor accepts no other values.
-    fn take_enum(&mut self, values: &[Value]) {
+    fn add_enum(&mut self, values: &[Value]) {
         let is_plain = |value: &&Value| value.is_string() || value.is_number();
         let plain: Vec<Value> = values.iter().filter(is_plain).cloned().collect();
         if plain.len() < values.len() {
@@ -111,15 +115,15 @@ impl GoogleSchemaDraft {
         if plain.len() == values.iter().filter(|value| !value.is_null()).count()
             && !plain.is_empty()
         {
-            self.keep_word("enum", Value::Array(plain));
+            self.set_keyword("enum", Value::Array(plain));
         }
     }
 
     /// Writes an exclusive bound of whole numbers as an inclusive one, and any other into the
     /// description.
-    fn take_bound(&mut self, word: &str, inclusive: &str, value: &Value, step: i64) {
+    fn add_exclusive_bound(&mut self, word: &str, inclusive: &str, value: &Value, step: i64) {
         match value.as_i64().and_then(|bound| bound.checked_add(step)) {
-            Some(bound) => self.keep_word(inclusive, json!(bound)),
+            Some(bound) => self.set_keyword(inclusive, json!(bound)),
             None => {
                 self.said.insert(word.to_owned(), value.clone());
             }
@@ -129,7 +133,7 @@ impl GoogleSchemaDraft {
     /// Adds one of several schemas that all apply. Properties are merged, and for a repeated
     /// keyword the first value counts.
     fn add_schema(&mut self, schema: &Value) {
-        let Value::Object(words) = fit_schema(schema) else { return };
+        let Value::Object(words) = adapt_schema(schema) else { return };
         for (word, value) in words {
             match (self.kept.get_mut(&word), value) {
                 (Some(Value::Object(known)), Value::Object(more)) => {
@@ -150,7 +154,7 @@ impl GoogleSchemaDraft {
         }
     }
 
-    fn keep_word(&mut self, word: &str, value: Value) {
+    fn set_keyword(&mut self, word: &str, value: Value) {
         self.kept.insert(word.to_owned(), value);
     }
 
@@ -193,7 +197,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, expected: Value) {
-        assert_eq!(fit_schema(&schema), expected);
+        assert_eq!(adapt_schema(&schema), expected);
     }
 
     #[test]

@@ -65,12 +65,14 @@ impl<'a> GenerationConfig<'a> {
         habits: GoogleRequestStyle,
     ) -> Result<Self> {
         let options = &request.options;
-        if facts.thinking == GoogleThinking::Unsaid && options.effort.is_some_and(effort_thinks) {
+        if facts.thinking == GoogleThinking::Unsaid
+            && options.effort.is_some_and(is_thinking_effort)
+        {
             return Err(unsupported_option_error(request, "effort"));
         }
         let held =
             options.output_schema.as_ref().filter(|_| enforces_answer_schema(request, facts));
-        let held = held.map(schema::fit_schema);
+        let held = held.map(schema::adapt_schema);
         let (json_schema, open_schema) = match (&held, habits.schemas) {
             (None, _) => (None, None),
             (Some(schema), GoogleSchemaForm::Json) => (Some(schema.clone()), None),
@@ -110,7 +112,7 @@ pub(crate) fn enforces_answer_schema(
     }
 }
 
-fn effort_thinks(effort: Effort) -> bool {
+fn is_thinking_effort(effort: Effort) -> bool {
     !matches!(effort, Effort::None | Effort::Unknown)
 }
 

@@ -26,11 +26,11 @@ pub struct GoogleState {
 }
 
 impl GoogleState {
-    pub(crate) fn habits_of(&self, url: &str) -> GoogleRequestStyle {
+    pub(crate) fn request_style(&self, url: &str) -> GoogleRequestStyle {
         self.habits.lock().get(url).copied().unwrap_or_default()
     }
 
-    pub(crate) fn remember(&self, url: &str, habits: GoogleRequestStyle) {
+    pub(crate) fn remember_style(&self, url: &str, habits: GoogleRequestStyle) {
         let mut known = self.habits.lock();
         if known.len() < REMEMBERED_MAX || known.contains_key(url) {
             known.insert(url.to_owned(), habits);
@@ -39,7 +39,7 @@ impl GoogleState {
 
     /// Lists the variables of credentials that a server accepts, starting with the one that last
     /// existed.
-    pub(crate) fn variables_for(&self, backend: &GoogleBackend) -> Vec<&'static str> {
+    pub(crate) fn credential_variables_for(&self, backend: &GoogleBackend) -> Vec<&'static str> {
         let mut all = credential_variables(backend).to_vec();
         if let Some(last) = self.variables.lock().get(all[0]) {
             let known = all.remove(*last);

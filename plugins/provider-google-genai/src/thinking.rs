@@ -22,20 +22,20 @@ pub(crate) fn thinking_config(
             None
         }
         (GoogleThinking::Budget { .. } | GoogleThinking::Level { .. }, None) => {
-            Some(show_thoughts())
+            Some(thoughts_field())
         }
         (GoogleThinking::Budget { min, max, can_be_off, .. }, Some(effort)) => {
             Some(encode_budget(effort_tokens(effort, max), min, can_be_off))
         }
         (GoogleThinking::Level { has_minimal, has_medium }, Some(effort)) => {
-            let mut config = show_thoughts();
+            let mut config = thoughts_field();
             config["thinkingLevel"] = json!(effort_level(effort, has_minimal, has_medium));
             Some(config)
         }
     }
 }
 
-fn show_thoughts() -> Value {
+fn thoughts_field() -> Value {
     json!({ "includeThoughts": true })
 }
 
@@ -45,7 +45,7 @@ fn encode_budget(tokens: u32, min: u32, can_be_off: bool) -> Value {
     if tokens == 0 && can_be_off {
         return json!({ "thinkingBudget": 0 });
     }
-    let mut config = show_thoughts();
+    let mut config = thoughts_field();
     config["thinkingBudget"] = json!(tokens.max(min));
     config
 }
@@ -79,7 +79,7 @@ mod tests {
     use crate::facts;
 
     #[track_caller]
-    fn check(model: &str, effort: Option<Effort>, expected: &str) {
+    fn check_thinking_config(model: &str, effort: Option<Effort>, expected: &str) {
         let config =
             thinking_config(&facts::facts_of_model(model), effort, DefaultThinkingField::Shown);
         assert_eq!(config.map_or_else(String::new, |config| config.to_string()), expected);
@@ -89,14 +89,14 @@ mod tests {
     fn gemini_3_and_later_get_a_thinking_level() {
         let shown = r#"{"includeThoughts":true}"#;
         let level = |word: &str| format!(r#"{{"includeThoughts":true,"thinkingLevel":"{word}"}}"#);
-        check("gemini-4-argon", None, shown);
-        check("gemini-4-argon", Some(Effort::Unknown), shown);
-        check("gemini-4-argon", Some(Effort::None), &level("LOW"));
-        check("gemini-3.5-flash", Some(Effort::None), &level("MINIMAL"));
-        check("gemini-3.5-flash", Some(Effort::Low), &level("LOW"));
-        check("gemini-3-pro-preview", Some(Effort::Medium), &level("HIGH"));
-        check("gemini-3.1-pro-preview", Some(Effort::Medium), &level("MEDIUM"));
-        check("gemini-3.8-flash", Some(Effort::Max), &level("HIGH"));
+        check_thinking_config("gemini-4-argon", None, shown);
+        check_thinking_config("gemini-4-argon", Some(Effort::Unknown), shown);
+        check_thinking_config("gemini-4-argon", Some(Effort::None), &level("LOW"));
+        check_thinking_config("gemini-3.5-flash", Some(Effort::None), &level("MINIMAL"));
+        check_thinking_config("gemini-3.5-flash", Some(Effort::Low), &level("LOW"));
+        check_thinking_config("gemini-3-pro-preview", Some(Effort::Medium), &level("HIGH"));
+        check_thinking_config("gemini-3.1-pro-preview", Some(Effort::Medium), &level("MEDIUM"));
+        check_thinking_config("gemini-3.8-flash", Some(Effort::Max), &level("HIGH"));
     }
 
     #[test]
@@ -104,15 +104,15 @@ mod tests {
         let shown = r#"{"includeThoughts":true}"#;
         let budget =
             |tokens: u32| format!(r#"{{"includeThoughts":true,"thinkingBudget":{tokens}}}"#);
-        check("gemini-2.5-pro", None, shown);
-        check("gemini-2.5-pro", Some(Effort::None), &budget(128));
-        check("gemini-2.5-pro", Some(Effort::Max), &budget(32_768));
-        check("gemini-2.5-flash", Some(Effort::None), r#"{"thinkingBudget":0}"#);
-        check("gemini-2.5-flash", Some(Effort::High), &budget(24_576));
-        check("gemini-2.5-flash-lite", None, "");
-        check("gemini-2.5-flash-lite", Some(Effort::Minimal), &budget(512));
-        check("gemini-2.0-flash", None, "");
-        check("gemini-2.0-flash", Some(Effort::None), "");
+        check_thinking_config("gemini-2.5-pro", None, shown);
+        check_thinking_config("gemini-2.5-pro", Some(Effort::None), &budget(128));
+        check_thinking_config("gemini-2.5-pro", Some(Effort::Max), &budget(32_768));
+        check_thinking_config("gemini-2.5-flash", Some(Effort::None), r#"{"thinkingBudget":0}"#);
+        check_thinking_config("gemini-2.5-flash", Some(Effort::High), &budget(24_576));
+        check_thinking_config("gemini-2.5-flash-lite", None, "");
+        check_thinking_config("gemini-2.5-flash-lite", Some(Effort::Minimal), &budget(512));
+        check_thinking_config("gemini-2.0-flash", None, "");
+        check_thinking_config("gemini-2.0-flash", Some(Effort::None), "");
     }
 
     #[test]

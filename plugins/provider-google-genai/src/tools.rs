@@ -8,7 +8,7 @@ use crate::{names, openapi_subset, schema};
 
 /// Writes the list of tools. Returns `None` if there are none, because the vendor refuses an empty
 /// list.
-pub(crate) fn list(request: &CompletionRequest, schemas: GoogleSchemaForm) -> Option<Value> {
+pub(crate) fn write_tools(request: &CompletionRequest, schemas: GoogleSchemaForm) -> Option<Value> {
     let declared: Vec<Value> =
         request.tools.iter().map(|spec| tool_declaration(spec, schemas)).collect();
     (!declared.is_empty()).then(|| json!([{ "functionDeclarations": declared }]))
@@ -19,7 +19,7 @@ pub(crate) fn list(request: &CompletionRequest, schemas: GoogleSchemaForm) -> Op
 fn tool_declaration(spec: &ToolSpec, schemas: GoogleSchemaForm) -> Value {
     let name = names::format_name(spec.name.as_str());
     let mut declared = json!({ "name": name, "description": spec.description });
-    let fitted = schema::fit_schema(&spec.parameters);
+    let fitted = schema::adapt_schema(&spec.parameters);
     if schema::has_no_properties(&fitted) {
         return declared;
     }

@@ -30,7 +30,7 @@ impl GoogleUsageCounts {
 
     /// Returns the usage. The vendor's prompt count includes cached tokens but not those that its
     /// own tools read, and its answer count excludes thoughts.
-    pub(crate) fn usage(self) -> Usage {
+    pub(crate) fn to_usage(self) -> Usage {
         Usage {
             prompt_tokens: self.prompt.saturating_add(self.tool_use),
             output_tokens: self.answer.saturating_add(self.thoughts),
@@ -64,6 +64,6 @@ mod tests {
             reasoning_tokens: 30,
             ..Usage::default()
         };
-        assert_eq!(counted.usage(), expected);
+        assert_eq!(counted.to_usage(), expected);
     }
 }

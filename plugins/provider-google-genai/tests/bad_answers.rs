@@ -6,10 +6,10 @@ use jaato_plugin_sdk::types::{Effort, Retry, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
-use crate::plugin::{ANSWER, host, request};
+use crate::plugin::{ANSWER, completion_request, host_with_server};
 
 /// Returns an error in the vendor's format.
-fn report(code: u16, status: &str, message: &str, details: Value) -> String {
+fn error_report(code: u16, status: &str, message: &str, details: Value) -> String {
     let mut error = json!({ "code": code, "message": message, "status": status });
     if !details.is_null() {
         error["details"] = details;
@@ -18,15 +18,15 @@ fn report(code: u16, status: &str, message: &str, details: Value) -> String {
 }
 
 #[track_caller]
-fn error_at(host: &FakeHost) -> Error {
-    host.complete(&request()).result.unwrap_err()
+fn completion_error(host: &FakeHost) -> Error {
+    host.complete(&completion_request()).result.unwrap_err()
 }
 
 #[track_caller]
-fn error_of(code: u16, status: &str, message: &str, details: Value) -> Error {
-    let body = report(code, status, message, details);
+fn error_for_report(code: u16, status: &str, message: &str, details: Value) -> Error {
+    let body = error_report(code, status, message, details);
     let answer = move || FakeHttpAnswer::status(code).with_credential().body(body.clone());
-    error_at(&host(answer))
+    completion_error(&host_with_server(answer))
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn http_errors_are_classified_by_status_and_message() {
             once,
         ),
     ] {
-        let error = error_of(code, status, message, Value::Null);
+        let error = error_for_report(code, status, message, Value::Null);
         assert_eq!((error.kind, error.retry), (kind, retry), "{message}");
         assert!(error.message.contains(message.trim_end_matches('.')), "{error}");
     }
@@ -72,7 +72,8 @@ fn http_errors_are_classified_by_status_and_message() {
 #[test]
 fn retry_delay_and_daily_quota_are_read_from_errors() {
     let wait = |details: Value| {
-        let error = error_of(429, "RESOURCE_EXHAUSTED", "You exceeded your quota.", details);
+        let error =
+            error_for_report(429, "RESOURCE_EXHAUSTED", "You exceeded your quota.", details);
         (error.retry, error.retry_after_ms, error.hint)
     };
     let info =
@@ -126,11 +127,11 @@ fn error_hints_tell_the_user_what_to_do() {
         ),
         (400, "INVALID_ARGUMENT", "Bad.", Value::Null, ""),
     ] {
-        let body = report(code, status, message, details);
+        let body = error_report(code, status, message, details);
         let answer = move || FakeHttpAnswer::status(code).with_credential().body(body.clone());
-        let mut request = request();
+        let mut request = completion_request();
         request.options.effort = Some(Effort::High);
-        let error = host(answer).complete(&request).result.unwrap_err();
+        let error = host_with_server(answer).complete(&request).result.unwrap_err();
         let hint = error.hint.unwrap_or_default();
         assert!(hint.contains(expected), "{message}: {hint}");
         assert_eq!(hint.is_empty(), expected.is_empty(), "{message}: {hint}");
@@ -139,7 +140,7 @@ fn error_hints_tell_the_user_what_to_do() {
 
 #[test]
 fn request_is_repeated_in_old_form_without_json_schema_support() {
-    let refusal = report(
+    let refusal = error_report(
         400,
         "INVALID_ARGUMENT",
         "Invalid JSON payload received. Unknown name \"parametersJsonSchema\" at 'tools[0].function_declarations[0]': Cannot find field.",
@@ -152,7 +153,7 @@ fn request_is_repeated_in_old_form_without_json_schema_support() {
             false => FakeHttpAnswer::status(200).body(ANSWER),
         })
     });
-    let mut asked = request();
+    let mut asked = completion_request();
     let parameters = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     asked.tools = vec![ToolSpec { name: "look".into(), parameters, ..ToolSpec::default() }];
     let instance = host.instance().unwrap();
@@ -161,16 +162,16 @@ fn request_is_repeated_in_old_form_without_json_schema_support() {
         assert_eq!(host.http_requests().len(), requests);
     }
     // Without schemas, the request cannot be changed.
-    let body = report(400, "INVALID_ARGUMENT", "parameters_json_schema", Value::Null);
-    let host = crate::plugin::host(move || FakeHttpAnswer::status(400).body(body.clone()));
-    assert!(host.complete(&request()).result.is_err());
+    let body = error_report(400, "INVALID_ARGUMENT", "parameters_json_schema", Value::Null);
+    let host = host_with_server(move || FakeHttpAnswer::status(400).body(body.clone()));
+    assert!(host.complete(&completion_request()).result.is_err());
     assert_eq!(host.http_requests().len(), 1);
 }
 
 #[test]
 fn model_without_thinking_support_is_retried_without_thinking_config() {
     let refusal =
-        report(400, "INVALID_ARGUMENT", "Thinking is not enabled for models/m", Value::Null);
+        error_report(400, "INVALID_ARGUMENT", "Thinking is not enabled for models/m", Value::Null);
     let server = move |body: &[u8]| match String::from_utf8_lossy(body).contains("thinkingConfig") {
         true => FakeHttpAnswer::status(400).with_credential().body(refusal.clone()),
         false => FakeHttpAnswer::status(200).body(ANSWER),
@@ -178,10 +179,10 @@ fn model_without_thinking_support_is_retried_without_thinking_config() {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(move |request| Ok(server(&request.body)));
     let instance = host.instance().unwrap();
-    assert!(instance.complete(&request()).result.is_ok());
+    assert!(instance.complete(&completion_request()).result.is_ok());
     assert_eq!(host.http_requests().len(), 2);
     // If the user set the effort, the refusal is an error.
-    let mut asked = request();
+    let mut asked = completion_request();
     asked.options.effort = Some(Effort::High);
     let error = instance.complete(&asked).result.unwrap_err();
     assert!(error.hint.unwrap().contains("the option `effort`"));
@@ -190,16 +191,17 @@ fn model_without_thinking_support_is_retried_without_thinking_config() {
 #[test]
 fn answer_without_a_completion_is_an_error_with_a_hint() {
     for body in ["<html>hello</html>", r#"{"hello":1}"#, r#"{"choices":[]}"#, "hello there\n\n"] {
-        let host = host(move || {
+        let host = host_with_server(move || {
             FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
         });
-        let error = error_at(&host);
+        let error = completion_error(&host);
         assert!(error.message.contains("did not answer with a completion"), "{body}: {error}");
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
         assert!(error.hint.unwrap().starts_with("check the base url"));
     }
     for body in ["", "{\"candidates\": [", "data: {\"candidates\": ["] {
-        let error = error_at(&host(move || FakeHttpAnswer::status(200).body(body)));
+        let error =
+            completion_error(&host_with_server(move || FakeHttpAnswer::status(200).body(body)));
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{body}");
     }
 }
@@ -207,15 +209,17 @@ fn answer_without_a_completion_is_an_error_with_a_hint() {
 #[test]
 fn error_bodies_of_every_form_are_reported_with_their_status() {
     for body in ["", "<html>502</html>", "[1]", "null", "\u{1f}\u{8b}", r#"{"error":"busy"}"#] {
-        let error = error_at(&host(move || FakeHttpAnswer::status(502).body(body)));
+        let error =
+            completion_error(&host_with_server(move || FakeHttpAnswer::status(502).body(body)));
         assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{body}");
         assert!(error.message.contains("answered 502 (bad gateway)"), "{error}");
     }
     let list = format!(
         "[{}]",
-        report(429, "RESOURCE_EXHAUSTED", "Slow down.", json!([{ "retryDelay": "2s" }]))
+        error_report(429, "RESOURCE_EXHAUSTED", "Slow down.", json!([{ "retryDelay": "2s" }]))
     );
-    let error = error_at(&host(move || FakeHttpAnswer::status(429).body(list.clone())));
+    let error =
+        completion_error(&host_with_server(move || FakeHttpAnswer::status(429).body(list.clone())));
     assert_eq!(error.retry_after_ms, Some(2_000));
     assert!(error.message.ends_with("Slow down"), "{error}");
 }
@@ -230,13 +234,13 @@ fn invalid_project_or_model_is_refused_before_anything_is_sent() {
         let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
             .with_config(config.clone())
             .with_http(|_| Ok(FakeHttpAnswer::status(200)));
-        assert_eq!(error_at(&host).kind, ErrorKind::Configuration, "{config}");
+        assert_eq!(completion_error(&host).kind, ErrorKind::Configuration, "{config}");
         assert!(host.instance().unwrap().models().is_err());
         assert!(host.http_requests().is_empty());
     }
-    let mut nowhere = request();
+    let mut nowhere = completion_request();
     nowhere.model = "../../v1/models/m".to_owned();
-    let host = host(|| FakeHttpAnswer::status(200));
+    let host = host_with_server(|| FakeHttpAnswer::status(200));
     let error = host.complete(&nowhere).result.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Configuration);
     assert!(host.http_requests().is_empty());

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{CompletionRequest, Message, ToolSpec};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::google::FakeGoogle;
 
-fn request(text: &str) -> CompletionRequest {
+fn completion_request(text: &str) -> CompletionRequest {
     let mut request = CompletionRequest::new("gemini-4-argon", vec![Message::user(text)]);
     request.system = "be kind".to_owned();
     request.tools = vec![ToolSpec {
@@ -28,7 +28,7 @@ fn token_count(config: Value, text: &str) -> u64 {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_config(config)
         .with_http(move |request| answering.answer_plugin(request));
-    let counted = host.instance().unwrap().count_tokens(&request(text)).unwrap();
+    let counted = host.instance().unwrap().count_tokens(&completion_request(text)).unwrap();
     assert!(vendor.accepted_requests().is_empty(), "the model got no request");
     counted
 }
@@ -48,7 +48,7 @@ fn invalid_token_count_response_is_an_error() {
         let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
             .with_config(json!({ "base_url": "http://localhost:1/v1beta" }))
             .with_http(move |_| Ok(FakeHttpAnswer::status(status).body(body)));
-        let counted = host.instance().unwrap().count_tokens(&request("hi"));
+        let counted = host.instance().unwrap().count_tokens(&completion_request("hi"));
         assert_eq!(counted.map_err(|error| error.kind), Err(ErrorKind::Provider), "{body}");
     }
 }

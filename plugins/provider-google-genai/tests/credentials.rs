@@ -5,10 +5,10 @@ use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
-use crate::plugin::{ANSWER, request};
+use crate::plugin::{ANSWER, completion_request};
 
 /// Returns a host on which the user has this variable and uses the vendor's server.
-fn host(config: Value, has: &'static str) -> FakeHost {
+fn host_with_variable(config: Value, has: &'static str) -> FakeHost {
     FakeHost::new(provider_google_genai::__jaato::MODULE).with_config(config).with_http(
         move |request| {
             let asked = request.head.credential.clone().unwrap_or_default();
@@ -32,11 +32,11 @@ fn api_key_is_found_in_three_variables_and_remembered() {
         ("GOOGLE_GENAI_API_KEY", vec!["GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_API_KEY"]),
     ] {
         for config in [json!({}), json!({ "vertex": true })] {
-            let host = host(config, has);
+            let host = host_with_variable(config, has);
             let instance = host.instance().unwrap();
-            assert!(instance.complete(&request()).result.is_ok());
+            assert!(instance.complete(&completion_request()).result.is_ok());
             assert_eq!(asked_credentials(&host), first);
-            assert!(instance.complete(&request()).result.is_ok());
+            assert!(instance.complete(&completion_request()).result.is_ok());
             assert_eq!(asked_credentials(&host).len(), first.len() + 1);
             assert_eq!(asked_credentials(&host).last().map(String::as_str), Some(has));
         }
@@ -47,18 +47,21 @@ fn api_key_is_found_in_three_variables_and_remembered() {
 fn project_requests_use_an_access_token() {
     let (token, file) = ("GOOGLE_OAUTH_ACCESS_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS");
     for (has, expected) in [(token, vec![token]), (file, vec![token, file])] {
-        let host = host(json!({ "project": "p" }), has);
-        assert!(host.complete(&request()).result.is_ok());
+        let host = host_with_variable(json!({ "project": "p" }), has);
+        assert!(host.complete(&completion_request()).result.is_ok());
         assert_eq!(asked_credentials(&host), expected);
     }
-    let error = host(json!({ "project": "p" }), "nothing").complete(&request()).result.unwrap_err();
+    let error = host_with_variable(json!({ "project": "p" }), "nothing")
+        .complete(&completion_request())
+        .result
+        .unwrap_err();
     assert_eq!(error.message, format!("`{file}` is not set"));
 }
 
 #[test]
 fn missing_key_error_names_the_first_variable() {
-    let host = host(json!({}), "nothing");
-    let error = host.complete(&request()).result.unwrap_err();
+    let host = host_with_variable(json!({}), "nothing");
+    let error = host.complete(&completion_request()).result.unwrap_err();
     let expected = (ErrorKind::Configuration, "`GOOGLE_API_KEY` is not set");
     assert_eq!((error.kind, error.message.as_str()), expected);
     // The list of a provider that the user has not set up does not exist.
@@ -79,7 +82,7 @@ fn unauthorized_error_hints_at_the_missing_key_or_token() {
         let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
             .with_config(config)
             .with_http(move |_| Ok(FakeHttpAnswer::status(status).body("{}")));
-        let error = host.complete(&request()).result.unwrap_err();
+        let error = host.complete(&completion_request()).result.unwrap_err();
         assert_eq!(error.hint.as_deref(), Some(expected));
     }
 }
@@ -99,7 +102,7 @@ fn custom_server_gets_an_available_key_with_the_first_request() {
                 (false, false) => panic!("a request without the key"),
             }
         });
-    let error = host.complete(&request()).result.unwrap_err();
+    let error = host.complete(&completion_request()).result.unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("check the key in `GEMINI_API_KEY`"));
 }
 
@@ -107,6 +110,9 @@ fn custom_server_gets_an_available_key_with_the_first_request() {
 fn key_bound_to_another_server_fails_without_a_second_request() {
     let host = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Configuration, "is not sent to `https://x`")));
-    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::Configuration);
+    assert_eq!(
+        host.complete(&completion_request()).result.unwrap_err().kind,
+        ErrorKind::Configuration
+    );
     assert_eq!(host.http_requests().len(), 1);
 }

@@ -6,7 +6,7 @@ use expect_test::expect;
 use jaato_plugin_sdk::serde_json::{self, json};
 use jaato_plugin_sdk_provider::{CALLS_MAX, EVENTS_MAX, PARTS_MAX};
 
-use crate::reply::{check, parts, read, reply};
+use crate::reply::{check_stream, format_stream, google_reply, stream_of_parts};
 
 #[test]
 fn finish_reasons_are_mapped() {
@@ -20,7 +20,7 @@ fn finish_reasons_are_mapped() {
         ("OTHER", expect!["Unknown (OTHER)"]),
         ("NO_IMAGE", expect!["Unknown (NO_IMAGE)"]),
     ] {
-        let read = read([parts(&[text], word).as_bytes()]);
+        let read = format_stream([stream_of_parts(&[text], word).as_bytes()]);
         let reason = read.split("text:\"a\" ").nth(1).unwrap();
         expected.assert_eq(reason.split(" 0+0").next().unwrap());
     }
@@ -29,15 +29,15 @@ fn finish_reasons_are_mapped() {
 #[test]
 fn calls_stopped_by_a_safety_filter_are_dropped() {
     let call = r#"{"functionCall":{"name":"look","args":{}}}"#;
-    check(
-        &parts(&[r#"{"text":"a"}"#, call], "SAFETY"),
+    check_stream(
+        &stream_of_parts(&[r#"{"text":"a"}"#, call], "SAFETY"),
         expect![[r#"
             text "a"
             text ""
             = text:"a" Safety 0+0 (0 cached, 0 thought)"#]],
     );
-    check(
-        &parts(&[call], "MAX_TOKENS"),
+    check_stream(
+        &stream_of_parts(&[call], "MAX_TOKENS"),
         expect![[r#"
             text ""
             call call-0 look {}
@@ -48,7 +48,7 @@ fn calls_stopped_by_a_safety_filter_are_dropped() {
 #[test]
 fn malformed_call_is_a_temporary_error_and_missing_signature_permanent() {
     let ended = |word: &str| {
-        read([format!(
+        format_stream([format!(
             "data: {{\"candidates\":[{{\"content\":{{}},\"finishReason\":\"{word}\",\"finishMessage\":\"print(look())\"}}]}}\n\n"
         )
         .as_bytes()])
@@ -69,13 +69,13 @@ fn blocked_prompt_reports_its_reason() {
             "data: {{\"promptFeedback\": {{\"blockReason\": \"{word}\"}},\"usageMetadata\": {{\"promptTokenCount\": 7}}}}\r\n\r\n"
         )
     };
-    check(
+    check_stream(
         &blocked("PROHIBITED_CONTENT"),
         expect![[r#"
             notice the server blocked the prompt: `PROHIBITED_CONTENT`
             =  Safety 7+0 (0 cached, 0 thought)"#]],
     );
-    check(
+    check_stream(
         &blocked("OTHER"),
         expect![[r#"
             notice the server blocked the prompt: `OTHER`
@@ -85,15 +85,15 @@ fn blocked_prompt_reports_its_reason() {
 
 #[test]
 fn stream_without_a_finish_reason_is_truncated() {
-    let text = parts(&[r#"{"text":"a"}"#], "STOP");
+    let text = stream_of_parts(&[r#"{"text":"a"}"#], "STOP");
     let cut = text.find("data: {\"candidates\":[{\"content\":{},").unwrap();
-    check(
+    check_stream(
         &text[..cut],
         expect![[r#"
             text "a"
             ! Provider Temporary the answer from `http://h/v1beta/models/m:streamGenerateContent?…` ended early"#]],
     );
-    check(
+    check_stream(
         "",
         expect![
             "! Provider Temporary `http://h/v1beta/models/m:streamGenerateContent?…` sent an empty answer"
@@ -101,14 +101,14 @@ fn stream_without_a_finish_reason_is_truncated() {
     );
     // Cut within the last event, which is then incomplete.
     let half = &text[..text.len() - 20];
-    assert!(read([half.as_bytes()]).ends_with("ended early"));
+    assert!(format_stream([half.as_bytes()]).ends_with("ended early"));
     // Only the blank line after the last event is missing.
-    assert!(read([text.trim_end().as_bytes()]).contains("= text:\"a\" Stop"));
+    assert!(format_stream([text.trim_end().as_bytes()]).contains("= text:\"a\" Stop"));
 }
 
 #[test]
 fn stream_error_is_reported_in_every_known_format() {
-    let begin = parts(&[r#"{"text":"a"}"#], "STOP");
+    let begin = stream_of_parts(&[r#"{"text":"a"}"#], "STOP");
     let begin = &begin[..begin.find("data: {\"candidates\":[{\"content\":{},").unwrap()];
     let error = json!({ "error": { "code": 503, "message": "The model is overloaded. Please try again later.", "status": "UNAVAILABLE" } });
     let list = format!("{begin}[{error:#}]\n");
@@ -121,7 +121,7 @@ fn stream_error_is_reported_in_every_known_format() {
         list,
         event,
     ] {
-        check(
+        check_stream(
             &stream,
             expect![[r#"
                 text "a"
@@ -135,7 +135,7 @@ fn retry_delay_is_read_from_a_stream_error() {
     let error = json!({ "error": { "code": 429, "message": "Resource exhausted.",
         "status": "RESOURCE_EXHAUSTED",
         "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s" }] } });
-    check(
+    check_stream(
         &format!("data: {error}\n\n"),
         expect![
             "! Provider Temporary 1500 ms `http://h/v1beta/models/m:streamGenerateContent?…` reports an error: Resource exhausted"
@@ -158,16 +158,18 @@ fn error_without_a_code_is_classified_by_its_status_word() {
         ("NOT_FOUND", "! Provider Permanent"),
     ] {
         let error = json!({ "error": { "status": word, "message": "No." } });
-        let read = read([format!("data: {error}\n\n").as_bytes()]);
+        let read = format_stream([format!("data: {error}\n\n").as_bytes()]);
         assert!(read.starts_with(expected), "{word}: {read}");
     }
     for odd in [json!("busy"), json!(7), json!([1]), json!({}), json!(true)] {
-        let read = read([format!("data: {}\n\n", json!({ "error": odd })).as_bytes()]);
+        let read = format_stream([format!("data: {}\n\n", json!({ "error": odd })).as_bytes()]);
         assert!(read.starts_with("! Provider Temporary"), "{odd}: {read}");
     }
     let long = "The input token count (9) exceeds the maximum number of tokens allowed (8).";
     let error = json!({ "error": { "status": "INVALID_ARGUMENT", "message": long } });
-    assert!(read([format!("data: {error}\n\n").as_bytes()]).starts_with("! ContextOverflow"));
+    assert!(
+        format_stream([format!("data: {error}\n\n").as_bytes()]).starts_with("! ContextOverflow")
+    );
 }
 
 #[test]
@@ -184,13 +186,17 @@ fn values_of_unexpected_type_never_panic() {
         json!({ "candidates": [{ "content": { "parts": [{ "text": 1, "thought": "x" }] } }] }),
         json!({ "usageMetadata": 1, "promptFeedback": 1 }),
     ] {
-        let read = read([format!("data: {chunk}\n\n").as_bytes()]);
+        let read = format_stream([format!("data: {chunk}\n\n").as_bytes()]);
         assert!(read.contains("ended early"), "{chunk}: {read}");
     }
     let nameless = json!({ "candidates": [{ "content": { "parts": [{ "functionCall": {} }] } }] });
-    assert!(read([format!("data: {nameless}\n\n").as_bytes()]).contains("a call without a name"));
     assert!(
-        read([&b"data: {\"candidates\n\n"[..]]).contains("sent an event that is not valid JSON")
+        format_stream([format!("data: {nameless}\n\n").as_bytes()])
+            .contains("a call without a name")
+    );
+    assert!(
+        format_stream([&b"data: {\"candidates\n\n"[..]])
+            .contains("sent an event that is not valid JSON")
     );
 }
 
@@ -198,20 +204,20 @@ fn values_of_unexpected_type_never_panic() {
 fn reply_events_calls_parts_and_bytes_are_limited() {
     let chunk =
         |parts: serde_json::Value| json!({ "candidates": [{ "content": { "parts": parts } }] });
-    let mut many = reply();
+    let mut many = google_reply();
     for _ in 0..EVENTS_MAX {
-        many.chunk(&json!({})).unwrap();
+        many.read_chunk(&json!({})).unwrap();
     }
-    assert!(many.chunk(&json!({})).unwrap_err().message.contains("pieces"));
+    assert!(many.read_chunk(&json!({})).unwrap_err().message.contains("pieces"));
     let call = json!({ "functionCall": { "name": "look" } });
-    reply().chunk(&chunk(vec![call.clone(); CALLS_MAX].into())).unwrap();
-    let error = reply().chunk(&chunk(vec![call; CALLS_MAX + 1].into())).unwrap_err();
+    google_reply().read_chunk(&chunk(vec![call.clone(); CALLS_MAX].into())).unwrap();
+    let error = google_reply().read_chunk(&chunk(vec![call; CALLS_MAX + 1].into())).unwrap_err();
     assert!(error.message.contains("tool calls"), "{error}");
     let signed = json!({ "text": "", "thoughtSignature": "s" });
-    reply().chunk(&chunk(vec![signed.clone(); PARTS_MAX].into())).unwrap();
-    let error = reply().chunk(&chunk(vec![signed; PARTS_MAX + 1].into())).unwrap_err();
+    google_reply().read_chunk(&chunk(vec![signed.clone(); PARTS_MAX].into())).unwrap();
+    let error = google_reply().read_chunk(&chunk(vec![signed; PARTS_MAX + 1].into())).unwrap_err();
     assert!(error.message.contains("parts"), "{error}");
     let large = json!({ "inlineData": { "data": "x".repeat(4 * 1024 * 1024) } });
-    let error = reply().chunk(&chunk(json!([large]))).unwrap_err();
+    let error = google_reply().read_chunk(&chunk(json!([large]))).unwrap_err();
     assert!(error.message.contains("bytes of tool calls"), "{error}");
 }

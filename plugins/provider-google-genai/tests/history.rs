@@ -9,37 +9,42 @@ use jaato_plugin_sdk::types::{
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::content::wanted_blobs;
 use provider_google_genai::endpoint::GoogleEndpoint;
-use provider_google_genai::request::{GoogleRequestStyle, request_body};
+use provider_google_genai::request::{GoogleRequestStyle, write_request_body};
 
-use crate::request::{studio, vertex};
+use crate::request::{studio_endpoint, vertex_endpoint};
 
 const NEW: &str = "gemini-4-argon";
 const OLD: &str = "gemini-2.5-flash";
 
-fn blobs() -> BlobContents {
+fn blob_contents() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
-fn user(parts: Vec<Part>) -> Message {
+fn user_message(parts: Vec<Part>) -> Message {
     Message { role: Role::User, parts, ..Message::default() }
 }
 
-fn call(id: &str) -> Part {
+fn call_part(id: &str) -> Part {
     Part::ToolCall(ToolCall::new(id, "look", json!({ "at": id })))
 }
 
-fn result(id: &str) -> ToolResult {
+fn tool_result(id: &str) -> ToolResult {
     ToolResult::new(id, "look", Map::from_iter([("seen".to_owned(), json!(id))]))
 }
 
 /// Checks the contents, one per line.
 #[track_caller]
-fn check_at(endpoint: &GoogleEndpoint, model: &str, messages: Vec<Message>, expected: Expect) {
-    let body = request_body(
+fn check_contents_at(
+    endpoint: &GoogleEndpoint,
+    model: &str,
+    messages: Vec<Message>,
+    expected: Expect,
+) {
+    let body = write_request_body(
         &CompletionRequest::new(model, messages),
         endpoint,
         GoogleRequestStyle::default(),
-        &blobs(),
+        &blob_contents(),
     )
     .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -48,13 +53,13 @@ fn check_at(endpoint: &GoogleEndpoint, model: &str, messages: Vec<Message>, expe
 }
 
 #[track_caller]
-fn check(model: &str, messages: Vec<Message>, expected: Expect) {
-    check_at(&studio(), model, messages, expected);
+fn check_contents(model: &str, messages: Vec<Message>, expected: Expect) {
+    check_contents_at(&studio_endpoint(), model, messages, expected);
 }
 
 #[test]
 fn signatures_are_sent_back_on_their_own_parts() {
-    check(
+    check_contents(
         NEW,
         vec![
             Message::user("go"),
@@ -63,12 +68,12 @@ fn signatures_are_sent_back_on_their_own_parts() {
                 Part::thought("signed").with_signature("s1"),
                 Part::text("a"),
                 Part::text("b").with_signature("s2"),
-                call("1").with_signature("s3"),
-                call("2"),
+                call_part("1").with_signature("s3"),
+                call_part("2"),
                 Part::text("").with_signature("s4"),
                 Part::text(""),
             ]),
-            Message::tool([result("1"), result("2")]),
+            Message::tool([tool_result("1"), tool_result("2")]),
         ],
         expect![[r#"
             {"role":"user","parts":[{"text":"go"}]}
@@ -82,13 +87,13 @@ fn unsigned_calls_get_a_placeholder_signature_if_required() {
     let messages = || {
         vec![
             Message::user("go"),
-            Message::model(vec![Part::text("a"), call("1"), call("2")]),
-            Message::tool([result("1"), result("2")]),
-            Message::model(vec![call("3")]),
-            Message::tool([result("3")]),
+            Message::model(vec![Part::text("a"), call_part("1"), call_part("2")]),
+            Message::tool([tool_result("1"), tool_result("2")]),
+            Message::model(vec![call_part("3")]),
+            Message::tool([tool_result("3")]),
         ]
     };
-    check(
+    check_contents(
         NEW,
         messages(),
         expect![[r#"
@@ -99,8 +104,8 @@ fn unsigned_calls_get_a_placeholder_signature_if_required() {
             {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"3"}},"id":"3"}}]}"#]],
     );
     // Models that do not check signatures get none, and Vertex AI gets no call ids.
-    check_at(
-        &vertex(),
+    check_contents_at(
+        &vertex_endpoint(),
         OLD,
         messages(),
         expect![[r#"
@@ -114,17 +119,17 @@ fn unsigned_calls_get_a_placeholder_signature_if_required() {
 
 #[test]
 fn tool_results_follow_the_call_order_and_precede_other_parts() {
-    let mut failed = ToolResult { is_error: true, ..result("1") };
-    let mut tool = Message::tool([result("2"), failed.clone()]);
+    let mut failed = ToolResult { is_error: true, ..tool_result("1") };
+    let mut tool = Message::tool([tool_result("2"), failed.clone()]);
     tool.parts.insert(1, Part::json(json!({ "task": "done" })));
-    check(
+    check_contents(
         OLD,
         vec![
             Message::user("go"),
-            Message::model(vec![call("1"), call("2")]),
+            Message::model(vec![call_part("1"), call_part("2")]),
             tool,
             Message::user("and?"),
-            Message::model(vec![call("1")]),
+            Message::model(vec![call_part("1")]),
             {
                 failed.content = Map::from_iter([("error".to_owned(), json!("no"))]);
                 Message::tool([failed])
@@ -141,9 +146,9 @@ fn tool_results_follow_the_call_order_and_precede_other_parts() {
 
 #[test]
 fn images_and_files_are_sent_or_replaced_by_a_note() {
-    check(
+    check_contents(
         NEW,
-        vec![user(vec![
+        vec![user_message(vec![
             Part::text("look"),
             Part::Data(DataPart::blob("image/png", "b-1")),
             Part::Data(DataPart::blob("application/pdf", "b-2").with_name("plan.pdf")),
@@ -154,9 +159,9 @@ fn images_and_files_are_sent_or_replaced_by_a_note() {
             r#"{"role":"user","parts":[{"text":"look"},{"inlineData":{"mimeType":"image/png","data":"Yi0x"}},{"inlineData":{"mimeType":"application/pdf","data":"Yi0y"}},{"text":"[image/gif: cannot be sent to this model]"},{"text":"[image/png: cannot be sent to this model]"}]}"#
         ]],
     );
-    check(
+    check_contents(
         "gemma-3-27b-it",
-        vec![user(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))])],
+        vec![user_message(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))])],
         expect![[
             r#"{"role":"user","parts":[{"text":"[application/pdf: cannot be sent to this model]"}]}"#
         ]],
@@ -168,17 +173,17 @@ fn history_with_attachment() -> Vec<Message> {
         ["image/png", "image/heic", "text/csv"].map(|name| DataPart::blob(name, "b-1"));
     vec![
         Message::user("go"),
-        Message::model(vec![call("1"), call("2")]),
+        Message::model(vec![call_part("1"), call_part("2")]),
         Message::tool([
-            ToolResult { attachments: attachments.to_vec(), ..result("1") },
-            result("2"),
+            ToolResult { attachments: attachments.to_vec(), ..tool_result("1") },
+            tool_result("2"),
         ]),
     ]
 }
 
 #[test]
 fn attachments_are_sent_inside_results_if_the_model_allows() {
-    check(
+    check_contents(
         NEW,
         history_with_attachment(),
         expect![[r#"
@@ -186,7 +191,7 @@ fn attachments_are_sent_inside_results_if_the_model_allows() {
             {"role":"model","parts":[{"functionCall":{"name":"look","args":{"at":"1"},"id":"1"},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"look","args":{"at":"2"},"id":"2"}}]}
             {"role":"user","parts":[{"functionResponse":{"name":"look","response":{"output":{"seen":"1"}},"id":"1","parts":[{"inlineData":{"mimeType":"image/png","data":"Yi0x"}}]}},{"functionResponse":{"name":"look","response":{"output":{"seen":"2"}},"id":"2"}},{"text":"[attached to the result of look, 1]"},{"inlineData":{"mimeType":"image/heic","data":"Yi0x"}},{"text":"[text/csv: cannot be sent to this model]"}]}"#]],
     );
-    check(
+    check_contents(
         OLD,
         history_with_attachment(),
         expect![[r#"
@@ -203,7 +208,7 @@ fn opaque_parts_are_sent_back_only_to_their_own_model() {
         Part::Opaque(OpaqueData { provider, model, item, ..OpaqueData::default() })
     };
     let code = json!({ "executableCode": { "code": "1" }, "thoughtSignature": "s" });
-    check(
+    check_contents(
         NEW,
         vec![
             Message::user("go"),
@@ -226,16 +231,16 @@ fn opaque_parts_are_sent_back_only_to_their_own_model() {
 
 #[test]
 fn placeholder_replaces_missing_and_empty_user_content() {
-    check(
+    check_contents(
         OLD,
         vec![
             Message::model(vec![Part::text("hello")]),
-            user(vec![Part::text("")]),
+            user_message(vec![Part::text("")]),
             Message::model(vec![Part::thought("only this")]),
             Message::user("so"),
             Message::model(vec![Part::text("a")]),
             Message::model(vec![Part::text("b")]),
-            user(vec![Part::Unknown(Map::new())]),
+            user_message(vec![Part::Unknown(Map::new())]),
         ],
         expect![[r#"
             {"role":"user","parts":[{"text":"(nothing)"}]}
@@ -248,7 +253,7 @@ fn placeholder_replaces_missing_and_empty_user_content() {
 
 #[test]
 fn invalid_call_arguments_and_tool_names_are_rewritten() {
-    check(
+    check_contents(
         OLD,
         vec![
             Message::user("go"),
@@ -272,7 +277,7 @@ fn only_blobs_that_the_model_supports_are_fetched() {
     assert_eq!(wanted_blobs(&request).into_iter().collect::<Vec<_>>(), [("b-1", 14 * 1024 * 1024)]);
     let text = CompletionRequest::new(
         NEW,
-        vec![user(vec![Part::Data(DataPart::blob("image/gif", "b-1"))])],
+        vec![user_message(vec![Part::Data(DataPart::blob("image/gif", "b-1"))])],
     );
     assert!(wanted_blobs(&text).is_empty());
 }

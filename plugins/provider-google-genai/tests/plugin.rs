@@ -12,10 +12,10 @@ use jaato_plugin_testkit::{
 pub const ANSWER: &str = "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hello\"}]},\"index\":0}]}\r\n\r\n\
     data: {\"candidates\":[{\"content\":{},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
 
-jaato_plugin_testkit::conformance!(provider_google_genai: provider; |suite| suite.with_host(|host| host.with_http(server)));
+jaato_plugin_testkit::conformance!(provider_google_genai: provider; |suite| suite.with_host(|host| host.with_http(answer_request)));
 
 /// A server with one model, which says hello.
-fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+fn answer_request(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
     let answer = FakeHttpAnswer::status(200);
     Ok(match request.head.url.as_str() {
         "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000" => {
@@ -25,20 +25,20 @@ fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
     })
 }
 
-pub fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+pub fn host_with_server(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_config(json!({ "base_url": "http://localhost:1/v1beta/" }))
         .with_http(move |_| Ok(answer()))
 }
 
-pub fn request() -> CompletionRequest {
+pub fn completion_request() -> CompletionRequest {
     CompletionRequest::new("gemini-4-argon", vec![Message::user("hi")])
 }
 
 #[test]
 fn request_url_extends_the_base_url_and_names_the_credential() {
-    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
-    assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("hello")]);
+    let host = host_with_server(|| FakeHttpAnswer::status(200).body(ANSWER));
+    assert_eq!(host.complete(&completion_request()).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();
     assert_eq!(sent.head.method, "POST");
     assert_eq!(
@@ -60,8 +60,8 @@ fn request_url_extends_the_base_url_and_names_the_credential() {
 fn unstreamed_answer_uses_the_generate_content_method() {
     let whole =
         r#"{"candidates":[{"content":{"parts":[{"text":"hello"}]},"finishReason":"STOP"}]}"#;
-    let host = host(move || FakeHttpAnswer::status(200).body(whole));
-    let mut request = request();
+    let host = host_with_server(move || FakeHttpAnswer::status(200).body(whole));
+    let mut request = completion_request();
     request.options.stream = Some(false);
     assert_eq!(host.complete(&request).result.unwrap().parts, [Part::text("hello")]);
     let [sent] = host.http_requests().try_into().unwrap();
@@ -110,7 +110,7 @@ fn model_list_failure_reports_its_cause() {
     let down = FakeHost::new(provider_google_genai::__jaato::MODULE)
         .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
     assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
-    let host = host(|| FakeHttpAnswer::status(500).body("no memory"));
+    let host = host_with_server(|| FakeHttpAnswer::status(500).body("no memory"));
     let error = host.instance().unwrap().models().unwrap_err();
     let text =
         "`http://localhost:1/v1beta/models?…` answered 500 (internal server error): no memory";
@@ -120,18 +120,21 @@ fn model_list_failure_reports_its_cause() {
 #[test]
 fn images_are_fetched_and_unavailable_ones_become_a_note() {
     const MOST: usize = 14 * 1024 * 1024;
-    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(BLOB_GET, |asked| {
-        let BlobGet { blob, .. } = asked.read()?;
-        let bytes = match blob.as_str() {
-            "small" => 3,
-            "largest" => MOST,
-            "large" => MOST + 1,
-            _ => return Err(Error::new(ErrorKind::NotFound, "no such blob")),
-        };
-        let head = json!({ "mime_type": "image/png", "bytes": bytes });
-        let pieces = vec![0; bytes].chunks(1 << 20).map(<[u8]>::to_vec).collect::<Vec<_>>();
-        Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces(pieces)))
-    });
+    let host = host_with_server(|| FakeHttpAnswer::status(200).body(ANSWER)).with_service(
+        BLOB_GET,
+        |asked| {
+            let BlobGet { blob, .. } = asked.read()?;
+            let bytes = match blob.as_str() {
+                "small" => 3,
+                "largest" => MOST,
+                "large" => MOST + 1,
+                _ => return Err(Error::new(ErrorKind::NotFound, "no such blob")),
+            };
+            let head = json!({ "mime_type": "image/png", "bytes": bytes });
+            let pieces = vec![0; bytes].chunks(1 << 20).map(<[u8]>::to_vec).collect::<Vec<_>>();
+            Ok(FakeServiceReply::StreamWith(head, FakeStream::from_pieces(pieces)))
+        },
+    );
     let image = |id: &str| Part::Data(DataPart::blob("image/png", id));
     let parts = ["small", "largest", "large", "gone", "small"].map(image).to_vec();
     let message = Message { role: Role::User, parts, ..Message::default() };

@@ -6,18 +6,18 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::types::{Part, ToolSpec};
 use provider_google_genai::reply::GoogleReply;
 
-use crate::made::{Words, cut_anywhere};
+use crate::made::{CompletionFormat, read_split_anywhere};
 
 const URL: &str = "http://h/v1beta/models/m:streamGenerateContent?alt=sse";
 
-pub fn reply() -> GoogleReply {
+pub fn google_reply() -> GoogleReply {
     let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
     GoogleReply::new(URL, &[tool("look"), tool("7up")])
 }
 
 /// How the results are printed.
-pub const WORDS: Words = Words {
-    part,
+pub const WORDS: CompletionFormat = CompletionFormat {
+    part: format_part,
     usage: |usage| {
         format!(
             "{}+{} ({} cached, {} thought)",
@@ -26,11 +26,11 @@ pub const WORDS: Words = Words {
     },
 };
 
-pub fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(reply(), pieces)
+pub fn format_stream<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    WORDS.format_stream(google_reply(), pieces)
 }
 
-fn part(part: &Part) -> String {
+fn format_part(part: &Part) -> String {
     let mark = part.signature().map(|signature| format!("[{signature}]")).unwrap_or_default();
     match part {
         Part::Text { text, .. } => format!("text{mark}:{text:?}"),
@@ -43,12 +43,12 @@ fn part(part: &Part) -> String {
 
 /// Checks that a stream has the same deltas wherever it is split. Events end at blank lines.
 #[track_caller]
-pub fn check(stream: &str, expected: Expect) {
-    expected.assert_eq(&cut_anywhere(stream, |pieces| read(pieces)));
+pub fn check_stream(stream: &str, expected: Expect) {
+    expected.assert_eq(&read_split_anywhere(stream, |pieces| format_stream(pieces)));
 }
 
 /// Returns a stream with one chunk per part and this finish reason.
-pub fn parts(parts: &[&str], reason: &str) -> String {
+pub fn stream_of_parts(parts: &[&str], reason: &str) -> String {
     let chunk = |part: &&str| {
         format!(
             "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{part}],\"role\":\"model\"}},\"index\":0}}]}}\r\n\r\n"
@@ -62,7 +62,7 @@ pub fn parts(parts: &[&str], reason: &str) -> String {
 
 #[test]
 fn streamed_text_is_joined_and_the_last_usage_counts() {
-    check(
+    check_stream(
         "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Grü\"}],\"role\": \"model\"},\"index\": 0}],\
          \"usageMetadata\": {\"promptTokenCount\": 9,\"totalTokenCount\": 9,\"promptTokensDetails\": [{\"modality\": \"TEXT\",\"tokenCount\": 9}]},\
          \"modelVersion\": \"gemini-3.8-flash\",\"responseId\": \"r\"}\r\n\r\n\
@@ -78,8 +78,8 @@ fn streamed_text_is_joined_and_the_last_usage_counts() {
 
 #[test]
 fn thoughts_are_separated_and_signatures_keep_their_place() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"text":"**Looking**","thought":true}"#,
                 r#"{"text":" at it.","thought":true}"#,
@@ -100,8 +100,8 @@ fn thoughts_are_separated_and_signatures_keep_their_place() {
 
 #[test]
 fn signed_parts_are_not_joined_with_unsigned_ones() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"text":"a"}"#,
                 r#"{"text":"b","thoughtSignature":"s1"}"#,
@@ -126,8 +126,8 @@ fn signed_parts_are_not_joined_with_unsigned_ones() {
 
 #[test]
 fn parallel_calls_in_one_chunk_keep_the_first_calls_signature() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"text":"I look."}"#,
                 r#"{"functionCall":{"name":"look","args":{"at":"é"},"id":"fc-1"},"thoughtSignature":"s"},{"functionCall":{"name":"look","args":{},"id":"fc-2"}}"#,
@@ -146,8 +146,8 @@ fn parallel_calls_in_one_chunk_keep_the_first_calls_signature() {
 
 #[test]
 fn missing_call_ids_and_arguments_are_filled_and_names_restored() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"functionCall":{"name":"look"}}"#,
                 r#"{"functionCall":{"name":"_7up","args":null,"id":"call-0"}}"#,
@@ -170,8 +170,8 @@ fn missing_call_ids_and_arguments_are_filled_and_names_restored() {
 
 #[test]
 fn a_call_keeps_its_place_among_texts() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"text":"a"}"#,
                 r#"{"functionCall":{"name":"look","args":{}}}"#,
@@ -191,8 +191,8 @@ fn a_call_keeps_its_place_among_texts() {
 
 #[test]
 fn vendor_specific_parts_are_kept_unchanged_as_opaque() {
-    check(
-        &parts(
+    check_stream(
+        &stream_of_parts(
             &[
                 r#"{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"s"}"#,
                 r#"{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}}"#,
@@ -211,7 +211,7 @@ fn vendor_specific_parts_are_kept_unchanged_as_opaque() {
 
 #[test]
 fn other_candidates_and_empty_chunks_are_ignored() {
-    check(
+    check_stream(
         "data: {\"usageMetadata\":{\"promptTokenCount\":1}}\n\n: ping\n\n\
          data: {\"candidates\":[{\"index\":1,\"content\":{\"parts\":[{\"text\":\"no\"}]}},{\"content\":{\"parts\":[{\"text\":\"yes\"}]}}]}\n\n\
          data: {\"candidates\":[{\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n\
@@ -224,7 +224,8 @@ fn other_candidates_and_empty_chunks_are_ignored() {
 
 #[test]
 fn split_surrogates_are_joined_and_a_lone_one_is_replaced() {
-    let stream = parts(&[r#"{"text":"a\ud83e"}"#, r#"{"text":"\udd80b\ud83dc"}"#], "STOP");
-    let read = cut_anywhere(&stream, |pieces| read(pieces));
+    let stream =
+        stream_of_parts(&[r#"{"text":"a\ud83e"}"#, r#"{"text":"\udd80b\ud83dc"}"#], "STOP");
+    let read = read_split_anywhere(&stream, |pieces| format_stream(pieces));
     assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
 }

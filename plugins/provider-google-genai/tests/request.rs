@@ -10,28 +10,31 @@ use jaato_plugin_sdk_provider::shown::BlobContents;
 use provider_google_genai::config::Config;
 use provider_google_genai::endpoint::GoogleEndpoint;
 use provider_google_genai::request::{
-    DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm, request_body,
+    DefaultThinkingField, GoogleRequestStyle, GoogleSchemaForm, write_request_body,
 };
 
-pub fn studio() -> GoogleEndpoint {
+pub fn studio_endpoint() -> GoogleEndpoint {
     GoogleEndpoint::from_config(&Config::default()).unwrap()
 }
 
-pub fn vertex() -> GoogleEndpoint {
+pub fn vertex_endpoint() -> GoogleEndpoint {
     GoogleEndpoint::from_config(&Config { project: "p".to_owned(), ..Config::default() }).unwrap()
 }
 
-pub fn tool(name: &str, parameters: Value) -> ToolSpec {
+pub fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
     let description = "Does it.".to_owned();
     ToolSpec { name: name.into(), description, parameters, ..ToolSpec::default() }
 }
 
-fn request(model: &str) -> CompletionRequest {
+fn completion_request(model: &str) -> CompletionRequest {
     let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
     request.system = "Be brief.".to_owned();
     request.tools = vec![
-        tool("now", json!({ "type": "object", "properties": {}, "additionalProperties": false })),
-        tool(
+        tool_spec(
+            "now",
+            json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        ),
+        tool_spec(
             "look",
             json!({ "type": "object", "properties": { "at": { "type": "string", "pattern": "^a" } },
                 "required": ["at"], "additionalProperties": false }),
@@ -41,15 +44,16 @@ fn request(model: &str) -> CompletionRequest {
 }
 
 #[track_caller]
-fn check(request: &CompletionRequest, habits: GoogleRequestStyle, expected: Expect) {
-    let body = request_body(request, &studio(), habits, &BlobContents::new()).unwrap();
+fn check_body(request: &CompletionRequest, habits: GoogleRequestStyle, expected: Expect) {
+    let body =
+        write_request_body(request, &studio_endpoint(), habits, &BlobContents::new()).unwrap();
     expected.assert_eq(std::str::from_utf8(&body).unwrap());
 }
 
 #[test]
 fn constant_fields_come_first_in_the_request() {
-    check(
-        &request("gemini-4-argon"),
+    check_body(
+        &completion_request("gemini-4-argon"),
         GoogleRequestStyle::default(),
         expect![[
             r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"tools":[{"functionDeclarations":[{"name":"now","description":"Does it."},{"name":"look","description":"Does it.","parametersJsonSchema":{"type":"object","properties":{"at":{"type":"string","description":"{\"pattern\":\"^a\"}"}},"required":["at"],"additionalProperties":false}}]}],"generationConfig":{"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#
@@ -63,10 +67,10 @@ fn reduced_style_writes_the_old_schema_form() {
         schemas: GoogleSchemaForm::Reduced,
         thoughts: DefaultThinkingField::Unsaid,
     };
-    let mut request = request("gemini-4-argon");
+    let mut request = completion_request("gemini-4-argon");
     request.options.output_schema =
         Some(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }));
-    check(
+    check_body(
         &request,
         habits,
         expect![[
@@ -78,7 +82,7 @@ fn reduced_style_writes_the_old_schema_form() {
 #[test]
 fn unset_options_are_left_out() {
     let request = CompletionRequest::new("gemini-2.0-flash", vec![Message::user("hi")]);
-    check(
+    check_body(
         &request,
         GoogleRequestStyle::default(),
         expect![[r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#]],
@@ -89,7 +93,7 @@ fn unset_options_are_left_out() {
 fn system_text_becomes_a_user_part_without_system_support() {
     let mut request = CompletionRequest::new("gemma-3-27b-it", vec![Message::user("hi")]);
     request.system = "Be brief.".to_owned();
-    check(
+    check_body(
         &request,
         GoogleRequestStyle::default(),
         expect![[r#"{"contents":[{"role":"user","parts":[{"text":"Be brief."},{"text":"hi"}]}]}"#]],
@@ -98,10 +102,10 @@ fn system_text_becomes_a_user_part_without_system_support() {
 
 #[test]
 fn unsupported_output_schema_is_described_in_the_system_text() {
-    let mut request = request("gemini-2.5-flash-lite");
+    let mut request = completion_request("gemini-2.5-flash-lite");
     request.tools.truncate(1);
     request.options.output_schema = Some(json!({ "type": "array" }));
-    check(
+    check_body(
         &request,
         GoogleRequestStyle::default(),
         expect![[
@@ -110,7 +114,7 @@ fn unsupported_output_schema_is_described_in_the_system_text() {
     );
     request.tools.clear();
     request.system.clear();
-    check(
+    check_body(
         &request,
         GoogleRequestStyle::default(),
         expect![[
@@ -121,15 +125,23 @@ fn unsupported_output_schema_is_described_in_the_system_text() {
 
 #[test]
 fn successive_requests_share_a_common_prefix() {
-    let mut longer = request("gemini-4-argon");
-    let first =
-        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
-            .unwrap();
+    let mut longer = completion_request("gemini-4-argon");
+    let first = write_request_body(
+        &longer,
+        &studio_endpoint(),
+        GoogleRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap();
     longer.messages.push(Message::model(vec![jaato_plugin_sdk::types::Part::text("hello")]));
     longer.messages.push(Message::user("bye"));
-    let second =
-        request_body(&longer, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
-            .unwrap();
+    let second = write_request_body(
+        &longer,
+        &studio_endpoint(),
+        GoogleRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap();
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
 
@@ -137,22 +149,35 @@ fn successive_requests_share_a_common_prefix() {
 fn body_above_the_limit_is_a_context_overflow() {
     let mut large =
         CompletionRequest::new("m", vec![Message::user("x".repeat(HTTP_BODY_BYTES_MAX as usize))]);
-    let error =
-        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
-            .unwrap_err();
+    let error = write_request_body(
+        &large,
+        &studio_endpoint(),
+        GoogleRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap_err();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     large.messages = vec![Message { role: Role::Unknown, ..Message::default() }];
-    let error =
-        request_body(&large, &studio(), GoogleRequestStyle::default(), &BlobContents::new())
-            .unwrap_err();
+    let error = write_request_body(
+        &large,
+        &studio_endpoint(),
+        GoogleRequestStyle::default(),
+        &BlobContents::new(),
+    )
+    .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }
 
 #[test]
 fn same_request_gives_the_same_bytes() {
     let write = || {
-        request_body(&request("m"), &vertex(), GoogleRequestStyle::default(), &BlobContents::new())
-            .unwrap()
+        write_request_body(
+            &completion_request("m"),
+            &vertex_endpoint(),
+            GoogleRequestStyle::default(),
+            &BlobContents::new(),
+        )
+        .unwrap()
     };
     let value: Value = serde_json::from_slice(&write()).unwrap();
     assert_eq!(write(), write());

@@ -6,27 +6,31 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, Message};
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use provider_google_genai::request::{GoogleRequestStyle, request_body};
+use provider_google_genai::request::{GoogleRequestStyle, write_request_body};
 use provider_google_genai::settings::NAMES;
 
-use crate::request::{studio, tool};
+use crate::request::{studio_endpoint, tool_spec};
 
-fn request(model: &str, options: Value) -> CompletionRequest {
+fn completion_request(model: &str, options: Value) -> CompletionRequest {
     let mut request = CompletionRequest::new(model, vec![Message::user("hi")]);
-    request.tools = vec![tool("look", json!(null))];
+    request.tools = vec![tool_spec("look", json!(null))];
     request.options = serde_json::from_value(options).unwrap();
     request
 }
 
 fn encode_request(request: &CompletionRequest) -> jaato_plugin_sdk::Result<Value> {
-    let body =
-        request_body(request, &studio(), GoogleRequestStyle::default(), &BlobContents::new())?;
+    let body = write_request_body(
+        request,
+        &studio_endpoint(),
+        GoogleRequestStyle::default(),
+        &BlobContents::new(),
+    )?;
     Ok(serde_json::from_slice(&body).unwrap())
 }
 
 #[track_caller]
-fn check(model: &str, options: Value, expected: Expect) {
-    let body = encode_request(&request(model, options)).unwrap();
+fn check_settings(model: &str, options: Value, expected: Expect) {
+    let body = encode_request(&completion_request(model, options)).unwrap();
     expected.assert_eq(&format!("{} {}", body["generationConfig"], body["toolConfig"]));
 }
 
@@ -47,7 +51,7 @@ fn all_options() -> Value {
 
 #[test]
 fn every_setting_is_written_to_its_field() {
-    check(
+    check_settings(
         "gemini-3.8-flash",
         all_options(),
         expect![[
@@ -64,8 +68,8 @@ fn every_setting_is_written_to_its_field() {
 #[test]
 fn seed_is_reduced_to_the_vendors_range() {
     let seed = |seed: u64| {
-        encode_request(&request("m", json!({ "seed": seed }))).unwrap()["generationConfig"]["seed"]
-            .clone()
+        let request = completion_request("m", json!({ "seed": seed }));
+        encode_request(&request).unwrap()["generationConfig"]["seed"].clone()
     };
     assert_eq!(seed(2_147_483_647), 2_147_483_647);
     assert_eq!(seed(2_147_483_648), 0);
@@ -75,12 +79,13 @@ fn seed_is_reduced_to_the_vendors_range() {
 #[test]
 fn tool_choice_is_sent_only_with_tools() {
     let mode = |choice: &str| {
-        let body = encode_request(&request("m", json!({ "tool_choice": choice }))).unwrap();
+        let body =
+            encode_request(&completion_request("m", json!({ "tool_choice": choice }))).unwrap();
         body["toolConfig"]["functionCallingConfig"]["mode"].clone()
     };
     assert_eq!((mode("auto"), mode("none")), (json!("AUTO"), json!("NONE")));
     assert_eq!(mode("whatever"), Value::Null);
-    let mut alone = request("m", json!({ "tool_choice": "required" }));
+    let mut alone = completion_request("m", json!({ "tool_choice": "required" }));
     alone.tools.clear();
     let body = encode_request(&alone).unwrap();
     assert_eq!((body.get("toolConfig"), body.get("tools")), (None, None));
@@ -89,16 +94,16 @@ fn tool_choice_is_sent_only_with_tools() {
 #[test]
 fn unsupported_settings_are_refused_by_name() {
     let refused = |model: &str, options: Value| {
-        let error = encode_request(&request(model, options)).unwrap_err();
+        let error = encode_request(&completion_request(model, options)).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         error.message
     };
     for model in ["gemini-2.0-flash", "gemma-3-27b-it", "gemini-2.5-flash-image"] {
         let text = format!("the model `{model}` does not accept the option `effort`");
         assert_eq!(refused(model, json!({ "effort": "high" })), text);
-        assert!(encode_request(&request(model, json!({ "effort": "none" }))).is_ok());
+        assert!(encode_request(&completion_request(model, json!({ "effort": "none" }))).is_ok());
     }
     let stops = |count: usize| json!({ "stop": vec!["x"; count] });
-    assert!(encode_request(&request("m", stops(5))).is_ok());
+    assert!(encode_request(&completion_request("m", stops(5))).is_ok());
     assert_eq!(refused("m", stops(6)), "too many stop sequences: the model accepts 5, found 6");
 }

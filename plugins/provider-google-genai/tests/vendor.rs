@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{DataPart, Effort, FinishReason, Message, Part, Role};
 use jaato_vendors::google::{FakeGoogle, GoogleAnswerPiece, GoogleTurn};
-use jaato_vendors::{ModelConversation, results, strange_history};
+use jaato_vendors::{ModelConversation, sample_tool_results, unusual_history};
 
 /// Models that think, newest first.
 pub const MODELS: [&str; 8] = [
@@ -29,10 +29,10 @@ pub fn talk_to(
 pub fn talk_with(model: &str, config: Value, vendor: FakeGoogle) -> ModelConversation<FakeGoogle> {
     let talk =
         ModelConversation::new(provider_google_genai::__jaato::MODULE, config, vendor, model);
-    talk.with_tool("look", parameters())
+    talk.with_tool("look", tool_parameters())
 }
 
-fn parameters() -> Value {
+fn tool_parameters() -> Value {
     let properties = json!({
         "at": { "type": "string", "minLength": 1, "description": "Where." },
         "how": { "anyOf": [{ "$ref": "#/$defs/How" }, { "type": "null" }] },
@@ -47,31 +47,31 @@ fn parameters() -> Value {
     })
 }
 
-pub fn thought(text: &str) -> GoogleAnswerPiece {
+pub fn thought_piece(text: &str) -> GoogleAnswerPiece {
     GoogleAnswerPiece::Thought(text.to_owned())
 }
 
-pub fn text(text: &str) -> GoogleAnswerPiece {
+pub fn text_piece(text: &str) -> GoogleAnswerPiece {
     GoogleAnswerPiece::Text(text.to_owned())
 }
 
-pub fn call(input: Value) -> GoogleAnswerPiece {
+pub fn call_piece(input: Value) -> GoogleAnswerPiece {
     GoogleAnswerPiece::Call("look".to_owned(), input)
 }
 
 /// Returns three turns: thoughts before calls, several calls at the same time, and a text that ends
 /// with a signature.
-pub fn turns() -> [GoogleTurn; 5] {
+pub fn example_turns() -> [GoogleTurn; 5] {
     [
         GoogleTurn::with_pieces([
-            thought("I should look."),
-            text("I look."),
-            call(json!({ "at": "a" })),
-            call(json!({})),
+            thought_piece("I should look."),
+            text_piece("I look."),
+            call_piece(json!({ "at": "a" })),
+            call_piece(json!({})),
         ]),
-        GoogleTurn::with_pieces([thought("Again."), call(json!({ "at": "é" }))]),
-        GoogleTurn::with_pieces([thought("so"), text("one"), text("two \n")]),
-        GoogleTurn::with_pieces([thought("again"), text("You are welcome.")]),
+        GoogleTurn::with_pieces([thought_piece("Again."), call_piece(json!({ "at": "é" }))]),
+        GoogleTurn::with_pieces([thought_piece("so"), text_piece("one"), text_piece("two \n")]),
+        GoogleTurn::with_pieces([thought_piece("again"), text_piece("You are welcome.")]),
         GoogleTurn::text("Bye."),
     ]
 }
@@ -81,7 +81,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
             for stream in [None, Some(false)] {
-                let mut talk = talk_to(model, turns());
+                let mut talk = talk_to(model, example_turns());
                 talk.request.options.effort = effort;
                 talk.request.options.stream = stream;
                 let first = talk.ask(Message::user("look"));
@@ -102,7 +102,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
 
 #[test]
 fn models_without_thinking_hold_a_conversation() {
-    let mut talk = talk_to("gemini-2.0-flash", turns());
+    let mut talk = talk_to("gemini-2.0-flash", example_turns());
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     talk.answer(&second);
@@ -126,14 +126,14 @@ fn the_signature_at_the_end_of_a_text_is_kept_and_sent() {
 #[test]
 fn modified_signature_is_refused_with_the_vendors_message() {
     for model in ["gemini-4-argon", "gemini-2.5-flash"] {
-        let mut talk = talk_to(model, turns());
+        let mut talk = talk_to(model, example_turns());
         let first = talk.ask(Message::user("look"));
         let place = talk.request.messages[1].parts.iter_mut().find_map(|part| match part {
             Part::ToolCall(call) => call.signature.as_mut(),
             _ => None,
         });
         place.unwrap().push('x');
-        talk.request.messages.push(Message::tool(results(&first)));
+        talk.request.messages.push(Message::tool(sample_tool_results(&first)));
         let error = talk.send().unwrap_err();
         assert!(error.message.contains("Corrupted thought signature"), "{error}");
     }
@@ -142,7 +142,7 @@ fn modified_signature_is_refused_with_the_vendors_message() {
 #[test]
 fn history_without_its_signatures_is_accepted() {
     for model in MODELS {
-        let mut talk = talk_to(model, turns());
+        let mut talk = talk_to(model, example_turns());
         let first = talk.ask(Message::user("look"));
         // This is the form of a history after a cut in the middle of a turn.
         for part in &mut talk.request.messages[1].parts {
@@ -160,9 +160,12 @@ fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(
             model,
-            [GoogleTurn::with_pieces([thought("hm"), text("a")]), GoogleTurn::text("b")],
+            [
+                GoogleTurn::with_pieces([thought_piece("hm"), text_piece("a")]),
+                GoogleTurn::text("b"),
+            ],
         );
-        talk.request.messages = strange_history();
+        talk.request.messages = unusual_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
     }
@@ -171,8 +174,11 @@ fn history_of_another_provider_is_accepted() {
 #[test]
 fn vendor_accepts_images_in_messages_and_results() {
     for model in MODELS {
-        let looked =
-            GoogleTurn::with_pieces([thought("hm"), call(json!({})), call(json!({ "at": "b" }))]);
+        let looked = GoogleTurn::with_pieces([
+            thought_piece("hm"),
+            call_piece(json!({})),
+            call_piece(json!({ "at": "b" })),
+        ]);
         let mut talk =
             talk_to(model, [looked, GoogleTurn::text("A cat."), GoogleTurn::text("Yes.")]);
         let image = || DataPart::blob("image/png", "b-1");
@@ -182,7 +188,7 @@ fn vendor_accepts_images_in_messages_and_results() {
             Part::Data(DataPart::blob("application/pdf", "b-2").with_name("cat.pdf")),
         ];
         let first = talk.ask(Message { role: Role::User, parts, ..Message::default() });
-        let mut results = results(&first);
+        let mut results = sample_tool_results(&first);
         results[0].attachments = vec![image(), DataPart::blob("image/heic", "b-3")];
         results[1].is_error = true;
         talk.ask(Message::tool(results));
@@ -223,12 +229,13 @@ fn every_listed_option_is_accepted_by_its_models() {
 #[test]
 fn gateway_without_json_schema_support_holds_a_conversation() {
     for model in MODELS {
-        let mut talk = talk_with(model, json!({}), FakeGoogle::new(turns()).without_json_schema());
+        let mut talk =
+            talk_with(model, json!({}), FakeGoogle::new(example_turns()).without_json_schema());
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
         talk.answer(&second);
         talk.request.tools.clear();
-        talk.request.options.output_schema = Some(parameters());
+        talk.request.options.output_schema = Some(tool_parameters());
         talk.ask(Message::user("as JSON"));
     }
 }

@@ -5,9 +5,9 @@ use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Delta, Effort, FinishReason, Message, Part, Retry};
 use jaato_vendors::google::GoogleTurn;
-use jaato_vendors::results;
+use jaato_vendors::sample_tool_results;
 
-use crate::vendor::{call, talk_to, text, thought, turns};
+use crate::vendor::{call_piece, example_turns, talk_to, text_piece, thought_piece};
 
 const MODEL: &str = "gemini-4-argon";
 
@@ -20,7 +20,7 @@ fn stream_error_is_temporary_before_and_after_the_first_content() {
     let begun = || GoogleTurn::text("so").cut_after(1);
     for turn in [
         begun().with_stream_error(overloaded_answer()),
-        begun().failing_barely(overloaded_answer()),
+        begun().with_plain_stream_error(overloaded_answer()),
     ] {
         let mut talk = talk_to(MODEL, [turn]);
         talk.request.messages.push(Message::user("hi"));
@@ -32,7 +32,7 @@ fn stream_error_is_temporary_before_and_after_the_first_content() {
     for stream in [None, Some(false)] {
         let mut talk = talk_to(
             MODEL,
-            [GoogleTurn::with_pieces([]).cut_after(0).failing_barely(overloaded_answer())],
+            [GoogleTurn::with_pieces([]).cut_after(0).with_plain_stream_error(overloaded_answer())],
         );
         talk.request.options.stream = stream;
         talk.request.messages.push(Message::user("hi"));
@@ -48,10 +48,12 @@ fn stopped_answer_is_accepted_back() {
         ("RECITATION", FinishReason::Safety),
         ("OTHER", FinishReason::Unknown),
     ] {
-        for said in [vec![thought("hm")], vec![thought("hm"), text("so ")], vec![]] {
+        for said in
+            [vec![thought_piece("hm")], vec![thought_piece("hm"), text_piece("so ")], vec![]]
+        {
             for stream in [None, Some(false)] {
                 let cut = GoogleTurn::with_pieces(said.clone()).with_stop_reason(word);
-                let done = GoogleTurn::with_pieces([thought("hm"), text("done")]);
+                let done = GoogleTurn::with_pieces([thought_piece("hm"), text_piece("done")]);
                 let mut talk = talk_to(MODEL, [cut, done, GoogleTurn::text("b")]);
                 talk.request.options.stream = stream;
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{word}");
@@ -100,8 +102,8 @@ fn blocked_prompt_is_shown_with_the_vendors_reason() {
 
 #[test]
 fn calls_stopped_by_a_safety_filter_are_dropped() {
-    let turn =
-        GoogleTurn::with_pieces([text("I look."), call(json!({}))]).with_stop_reason("SAFETY");
+    let turn = GoogleTurn::with_pieces([text_piece("I look."), call_piece(json!({}))])
+        .with_stop_reason("SAFETY");
     let mut talk = talk_to("gemini-2.5-flash-lite", [turn]);
     let completion = talk.ask(Message::user("look"));
     assert_eq!(completion.finish_reason, FinishReason::Safety);
@@ -119,9 +121,9 @@ fn unknown_model_error_hints_at_the_model_list() {
 
 #[test]
 fn missing_tool_result_is_refused_by_the_vendor() {
-    let mut talk = talk_to(MODEL, turns());
+    let mut talk = talk_to(MODEL, example_turns());
     let first = talk.ask(Message::user("look"));
-    let only = results(&first).remove(0);
+    let only = sample_tool_results(&first).remove(0);
     talk.request.messages.push(Message::tool([only]));
     let error = talk.send().unwrap_err();
     assert!(error.message.contains("number of function response parts"), "{error}");

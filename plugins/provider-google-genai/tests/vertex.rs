@@ -6,13 +6,13 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::Message;
 use jaato_vendors::google::{FakeGoogle, GoogleTurn};
 
-use crate::vendor::{MODELS, talk_with, turns};
+use crate::vendor::{MODELS, example_turns, talk_with};
 
 #[test]
 fn vertex_requests_send_no_call_ids() {
     for model in MODELS {
         let config = json!({ "project": "my-project" });
-        let mut talk = talk_with(model, config, FakeGoogle::new(turns()));
+        let mut talk = talk_with(model, config, FakeGoogle::new(example_turns()));
         let first = talk.ask(Message::user("look"));
         let second = talk.answer(&first);
         talk.answer(&second);
@@ -32,7 +32,7 @@ fn vertex_requests_send_no_call_ids() {
 
 #[test]
 fn vertex_accepts_an_api_key_without_a_project() {
-    let vendor = FakeGoogle::new(turns()).with_credentials(&["GEMINI_API_KEY"]);
+    let vendor = FakeGoogle::new(example_turns()).with_credentials(&["GEMINI_API_KEY"]);
     let mut talk = talk_with("gemini-3.8-flash", json!({ "vertex": true }), vendor);
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
