@@ -16,10 +16,10 @@ use serde_json::Value;
 struct PrintedNotices;
 
 impl CompletionSink for PrintedNotices {
-    fn text(&mut self, _text: &str) -> bool {
+    fn send_text(&mut self, _text: &str) -> bool {
         true
     }
-    fn notice(&mut self, text: String) {
+    fn show_notice(&mut self, text: String) {
         println!("notice: {text}");
     }
     fn log(&mut self, text: String) {
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let (Some(weights), Some(folder)) = (arguments.next(), arguments.next()) else {
         return Err(Error::failed("usage: speed WEIGHTS.gguf STATE_FOLDER"));
     };
-    let mut model = LocalModel::load(Path::new(&weights), 8192)?;
+    let mut model = LocalModel::load_model(Path::new(&weights), 8192)?;
     println!("load {:.2} s", started.elapsed().as_secs_f64());
     let bytes = model.state_bytes_per_token();
     model.set_store(ModelStateStore::new(PathBuf::from(folder), [0; 32], bytes, BYTES_MAX));
@@ -64,7 +64,7 @@ fn complete_prompt(
     request.tools = tools.to_vec();
     request.options.max_output_tokens = Some(tokens);
     let started = Instant::now();
-    let answer = model.complete(&request, &CancelFlag::default(), &mut PrintedNotices)?;
+    let answer = model.complete_request(&request, &CancelFlag::default(), &mut PrintedNotices)?;
     let seconds = started.elapsed().as_secs_f64();
     let usage = answer.usage;
     println!(

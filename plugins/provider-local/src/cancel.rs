@@ -24,7 +24,7 @@ impl CancelFlag {
     ///
     /// # Errors
     /// Kind `cancelled` if the flag is set.
-    pub fn check(&self) -> Result<()> {
+    pub fn check_cancelled(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 }

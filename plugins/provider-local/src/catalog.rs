@@ -77,7 +77,7 @@ pub fn provider_spec() -> ProviderSpec {
         title: entry.title.to_owned(),
         context_limit: Some(CONTEXT_LIMIT),
         asset: Some(entry.name.to_owned()),
-        price: Some(Price::nothing()),
+        price: Some(Price::zero()),
         core_tokens_max: Some(CORE_TOKENS_MAX),
         core_tools: CORE_TOOLS.map(ToolName::from).to_vec(),
         ..ModelInfo::default()

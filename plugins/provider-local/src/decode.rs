@@ -72,7 +72,7 @@ pub struct LocalModelAnswer {
 /// # Errors
 /// Kind `cancelled`, or `provider` if the engine or the grammar fails. A sink that returns false
 /// has no receiver, which counts as cancelled.
-pub fn decode(
+pub fn decode_answer(
     engine: &mut dyn InferenceEngine,
     logits: Vec<f32>,
     sampler: TokenSampler,
@@ -82,7 +82,7 @@ pub fn decode(
     let is_wanted = decoding.calls == ToolCallPermission::Wanted;
     let matcher = match decoding.schema {
         _ if is_wanted => Some(decoding.grammar.start_matcher(decoding.format, "")?),
-        Some(schema) => Some(decoding.grammar.answer(decoding.format, schema)?),
+        Some(schema) => Some(decoding.grammar.start_answer_matcher(decoding.format, schema)?),
         None => None,
     };
     let mut run = DecodingRun {
@@ -95,8 +95,8 @@ pub fn decode(
         call_start: is_wanted.then_some(0),
         matcher,
     };
-    let finish_reason = run.run(engine, logits, sink)?;
-    run.answer(finish_reason, sink)
+    let finish_reason = run.decode_tokens(engine, logits, sink)?;
+    run.finish_answer(finish_reason, sink)
 }
 
 struct DecodingRun<'a> {
@@ -115,22 +115,22 @@ struct DecodingRun<'a> {
 }
 
 impl DecodingRun<'_> {
-    fn run(
+    fn decode_tokens(
         &mut self,
         engine: &mut dyn InferenceEngine,
         mut logits: Vec<f32>,
         sink: &mut dyn FnMut(&str) -> bool,
     ) -> Result<FinishReason> {
         loop {
-            self.decoding.cancel.check()?;
+            self.decoding.cancel.check_cancelled()?;
             if self.tokens.len() >= self.decoding.tokens_max {
                 return Ok(FinishReason::MaxTokens);
             }
-            let Some(token) = self.pick(&mut logits)? else { return Ok(FinishReason::Stop) };
-            if self.decoding.tokenizer.is_end(token) {
+            let Some(token) = self.pick_token(&mut logits)? else { return Ok(FinishReason::Stop) };
+            if self.decoding.tokenizer.is_end_token(token) {
                 return Ok(FinishReason::Stop);
             }
-            self.push(token);
+            self.push_token(token);
             if let Some(matcher) = &mut self.matcher {
                 matcher.consume_token(token)?;
             }
@@ -138,10 +138,10 @@ impl DecodingRun<'_> {
                 if self.remove_stop_text() {
                     return Ok(FinishReason::Stop);
                 }
-                self.watch_for_a_call(sink)?;
+                self.detect_call(sink)?;
             }
-            let is_done = self.take_forced()?;
-            if self.decoding.schema.is_some() && self.watch_json(sink)? {
+            let is_done = self.append_forced_tokens()?;
+            if self.decoding.schema.is_some() && self.send_json_or_detect_call(sink)? {
                 return Ok(FinishReason::Stop);
             }
             if is_done {
@@ -151,24 +151,24 @@ impl DecodingRun<'_> {
             if engine.len() + self.unfed.len() > engine.context_limit() {
                 return Ok(FinishReason::MaxTokens);
             }
-            logits = engine.forward(&self.unfed, self.decoding.cancel)?;
+            logits = engine.forward_tokens(&self.unfed, self.decoding.cancel)?;
             self.unfed.clear();
         }
     }
 
-    fn push(&mut self, token: u32) {
+    fn push_token(&mut self, token: u32) {
         self.output.extend_from_slice(self.decoding.tokenizer.token_bytes(token));
         self.tokens.push(token);
         self.unfed.push(token);
     }
 
     /// Picks the next token among the allowed ones.
-    fn pick(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
+    fn pick_token(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
         let tokenizer = self.decoding.tokenizer;
         // A call ends with its grammar. A JSON answer may also end where the model ends it.
         let may_end = self.matcher.is_none() || self.is_json();
         for token in tokenizer.control_tokens() {
-            let may_end = may_end && tokenizer.is_end(token);
+            let may_end = may_end && tokenizer.is_end_token(token);
             if !may_end && let Some(logit) = logits.get_mut(token as usize) {
                 *logit = f32::NEG_INFINITY;
             }
@@ -190,18 +190,18 @@ impl DecodingRun<'_> {
         // Logits after the vocabulary are padding.
         let len = logits.len().min(tokenizer.vocabulary_len());
         let logits = &mut logits[..len];
-        let Some(matcher) = &mut self.matcher else { return Ok(self.sampler.pick(logits)) };
+        let Some(matcher) = &mut self.matcher else { return Ok(self.sampler.pick_token(logits)) };
         if self.sampler.is_greedy() {
             // The most likely token is nearly always allowed. Checking it alone is a hundred times
             // faster than a mask over the whole vocabulary, with the same result.
-            if let Some(token) = self.sampler.pick(logits)
-                && matcher.allows(token)?
+            if let Some(token) = self.sampler.pick_token(logits)
+                && matcher.is_token_allowed(token)?
             {
                 return Ok(Some(token));
             }
         }
-        matcher.mask(logits)?;
-        match self.sampler.pick(logits) {
+        matcher.mask_logits(logits)?;
+        match self.sampler.pick_token(logits) {
             Some(token) => Ok(Some(token)),
             None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token")),
         }
@@ -209,7 +209,7 @@ impl DecodingRun<'_> {
 
     /// Sends output that is certainly text. Starts to follow the grammar when a call has certainly
     /// begun.
-    fn watch_for_a_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
+    fn detect_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
         let begun = self.decoding.format.call_prefix_length(&self.output);
         let start = self.output.len() - begun;
         let may_stop = self.output.len() - self.decoding.stops.stop_prefix_length(&self.output);
@@ -235,7 +235,7 @@ impl DecodingRun<'_> {
 
     /// Sends output that certainly belongs to a JSON answer, or detects a call. Returns true if the
     /// answer stops here.
-    fn watch_json(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<bool> {
+    fn send_json_or_detect_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<bool> {
         if !self.is_json() {
             self.call_start = Some(0);
             return Ok(false);
@@ -251,19 +251,19 @@ impl DecodingRun<'_> {
     /// Removes a stop text from the output. Returns true if there was one.
     fn remove_stop_text(&mut self) -> bool {
         // Sent output is not part of a stop text.
-        let from = self.sent.max(self.blank_len());
-        let found = self.decoding.stops.find(&self.output[from..]);
+        let from = self.sent.max(self.leading_blanks_length());
+        let found = self.decoding.stops.find_stop_text(&self.output[from..]);
         self.output.truncate(found.map_or(self.output.len(), |at| from + at));
         found.is_some()
     }
 
     /// Appends the tokens that the grammar forces. Returns true if the call is complete.
-    fn take_forced(&mut self) -> Result<bool> {
+    fn append_forced_tokens(&mut self) -> Result<bool> {
         let Some(matcher) = &mut self.matcher else { return Ok(false) };
-        let forced = matcher.take_forced()?;
+        let forced = matcher.take_forced_tokens()?;
         let is_done = matcher.is_done();
         for token in forced {
-            self.push(token);
+            self.push_token(token);
         }
         Ok(is_done)
     }
@@ -271,7 +271,7 @@ impl DecodingRun<'_> {
     /// Sends the text before `end` to the sink, up to the last complete character.
     fn send_up_to(&mut self, end: usize, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
         // An answer does not begin with whitespace, and whitespace before a call is not an answer.
-        let start = self.sent.max(self.blank_len()).min(end);
+        let start = self.sent.max(self.leading_blanks_length()).min(end);
         let text = complete_characters(&self.output[start..end]);
         if text.is_empty() {
             return Ok(());
@@ -281,17 +281,17 @@ impl DecodingRun<'_> {
     }
 
     /// Returns the length of the output's leading whitespace.
-    fn blank_len(&self) -> usize {
+    fn leading_blanks_length(&self) -> usize {
         self.output.len() - self.output.trim_ascii_start().len()
     }
 
-    fn answer(
+    fn finish_answer(
         mut self,
         finish_reason: FinishReason,
         sink: &mut dyn FnMut(&str) -> bool,
     ) -> Result<LocalModelAnswer> {
         let text_end = self.call_start.unwrap_or(self.output.len());
-        let text_start = self.blank_len().min(text_end);
+        let text_start = self.leading_blanks_length().min(text_end);
         let rest_start = self.sent.max(text_start).min(text_end);
         let rest = String::from_utf8_lossy(&self.output[rest_start..text_end]);
         if !rest.is_empty() && !sink(&rest) {
@@ -317,13 +317,13 @@ fn complete_characters(bytes: &[u8]) -> &[u8] {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         Err(_) => {
             let tail = bytes.len().saturating_sub(3);
-            let cut = (tail..bytes.len()).find(|&at| is_unfinished(&bytes[at..]));
+            let cut = (tail..bytes.len()).find(|&at| is_unfinished_text(&bytes[at..]));
             &bytes[..cut.unwrap_or(bytes.len())]
         }
     }
 }
 
-fn is_unfinished(bytes: &[u8]) -> bool {
+fn is_unfinished_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes)
         .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }

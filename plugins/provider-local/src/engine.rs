@@ -26,23 +26,23 @@ pub trait InferenceEngine: Send {
     ///
     /// # Errors
     /// Kind `cancelled`, `context_overflow` beyond the limit, or `provider` if the runtime fails.
-    fn forward(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>>;
+    fn forward_tokens(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>>;
 
     /// Removes all tokens from position `len`.
-    fn truncate(&mut self, len: usize);
+    fn truncate_cache(&mut self, len: usize);
 
-    /// Returns the bytes per token that [`InferenceEngine::save`] writes.
+    /// Returns the bytes per token that [`InferenceEngine::save_state`] writes.
     fn state_bytes_per_token(&self) -> usize;
 
     /// Returns the state of the first `len` tokens.
     ///
     /// # Errors
     /// Kind `provider` if the runtime fails or the cache has fewer tokens.
-    fn save(&self, len: usize) -> Result<Vec<u8>>;
+    fn save_state(&self, len: usize) -> Result<Vec<u8>>;
 
     /// Replaces the cache with the first `len` of the `stored` tokens whose state is in `bytes`.
     ///
     /// # Errors
     /// Kind `provider` if the bytes are not a valid state. The cache is then empty.
-    fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()>;
+    fn load_state(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()>;
 }

@@ -77,7 +77,7 @@ impl GgufFile {
     ///
     /// # Errors
     /// Kind `configuration` if a key is missing or invalid.
-    pub fn shape(&self) -> Result<ModelShape> {
+    pub fn model_shape(&self) -> Result<ModelShape> {
         let heads = self.read_number("attention.head_count", WIDTH_MAX)?;
         let hidden = self.read_number("embedding_length", WIDTH_MAX)?;
         let shape = ModelShape {
@@ -87,8 +87,8 @@ impl GgufFile {
             kv_heads: self.read_number("attention.head_count_kv", WIDTH_MAX)?,
             head_width: hidden / heads,
             context_limit: self.read_number("context_length", CONTEXT_MAX)?,
-            norm_epsilon: self.float("attention.layer_norm_rms_epsilon")?,
-            rope_base: self.float("rope.freq_base")?,
+            norm_epsilon: self.read_float("attention.layer_norm_rms_epsilon")?,
+            rope_base: self.read_float("rope.freq_base")?,
         };
         if !hidden.is_multiple_of(heads)
             || !heads.is_multiple_of(shape.kv_heads)
@@ -109,7 +109,7 @@ impl GgufFile {
     ///
     /// # Errors
     /// Kind `configuration` if the key is missing.
-    pub fn value(&self, key: &str) -> Result<&Value> {
+    pub fn metadata_value(&self, key: &str) -> Result<&Value> {
         self.content
             .metadata
             .get(key)
@@ -118,17 +118,23 @@ impl GgufFile {
 
     fn read_number(&self, key: &str, max: usize) -> Result<usize> {
         let key = format!("{ARCHITECTURE}.{key}");
-        let number =
-            self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());
+        let number = self
+            .metadata_value(&key)?
+            .to_u64()
+            .ok()
+            .and_then(|number| usize::try_from(number).ok());
         number.filter(|&number| number > 0 && number <= max).ok_or_else(|| {
             broken_file_error(&self.path, &format!("its `{key}` is not a number from 1 to {max}"))
         })
     }
 
-    fn float(&self, key: &str) -> Result<f64> {
+    fn read_float(&self, key: &str) -> Result<f64> {
         let key = format!("{ARCHITECTURE}.{key}");
-        let float =
-            self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
+        let float = self
+            .metadata_value(&key)?
+            .to_f32()
+            .ok()
+            .filter(|float| float.is_finite() && *float > 0.0);
         float.map(f64::from).ok_or_else(|| {
             broken_file_error(&self.path, &format!("its `{key}` is not a positive number"))
         })
@@ -136,7 +142,7 @@ impl GgufFile {
 
     fn check_architecture(&self) -> Result<()> {
         let has = self
-            .value("general.architecture")?
+            .metadata_value("general.architecture")?
             .to_string()
             .map_err(|error| broken_file_error(&self.path, &first_line(&error)))?;
         if has == ARCHITECTURE {

@@ -10,19 +10,19 @@ use jaato_plugin_sdk::types::{
 use sha2::{Digest, Sha256};
 
 use crate::cancel::CancelFlag;
-use crate::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode};
+use crate::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode_answer};
 use crate::engine::InferenceEngine;
 use crate::gguf::GgufFile;
 use crate::grammar::{CallFormat, CallGrammar};
 use crate::prompt::{
-    ExampleExchanges, FAILURES_MAX, SHELL, TokenPrompt, example_answers, render, shown_tools,
+    ExampleExchanges, FAILURES_MAX, SHELL, TokenPrompt, example_answers, render_prompt, shown_tools,
 };
 use crate::qwen2::Qwen2;
 use crate::sampler::TokenSampler;
-use crate::state::{ModelStateStore, common_prefix};
+use crate::state::{ModelStateStore, common_prefix_length};
 use crate::stop::StopTexts;
 use crate::tokenizer::ModelTokenizer;
-use crate::turn::{call_weight, count_failures, is_repeated};
+use crate::turn::{call_weight, count_failures, is_repeated_call};
 
 /// The default output limit in tokens, which takes two minutes on two cores.
 pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
@@ -39,15 +39,15 @@ const FED_TOKENS: usize = 128;
 /// Receives the pieces of a completion in progress.
 pub trait CompletionSink {
     /// Receives a piece of text. Returns false if no one listens any longer.
-    fn text(&mut self, text: &str) -> bool;
+    fn send_text(&mut self, text: &str) -> bool;
     /// Receives a complete call.
-    fn call(&mut self, _call: &ToolCall) {}
+    fn send_call(&mut self, _call: &ToolCall) {}
     /// Called when the prompt is read and the first token of the answer is there.
-    fn first_token(&mut self) {}
+    fn on_first_token(&mut self) {}
     /// Shows the user a notice.
-    fn notice(&mut self, text: String);
+    fn show_notice(&mut self, text: String);
     /// Receives the progress of reading the prompt, in tokens.
-    fn progress(&mut self, _read: usize, _of: usize) {}
+    fn report_progress(&mut self, _read: usize, _of: usize) {}
     /// Writes a line to the log.
     fn log(&mut self, text: String);
 }
@@ -61,8 +61,8 @@ impl TokenCounter {
     ///
     /// # Errors
     /// Kind `provider` if the tokenizer fails.
-    pub fn count(&self, request: &CompletionRequest) -> Result<u64> {
-        let prompt = prompt_of(request, &self.0)?;
+    pub fn count_prompt_tokens(&self, request: &CompletionRequest) -> Result<u64> {
+        let prompt = render_first_prompt(request, &self.0)?;
         Ok(u64::try_from(prompt.tokens.len()).unwrap_or(u64::MAX))
     }
 }
@@ -84,14 +84,14 @@ impl LocalModel {
     ///
     /// # Errors
     /// Kind `configuration` if the file is not a supported model.
-    pub fn load(path: &Path, context_tokens_max: usize) -> Result<Self> {
+    pub fn load_model(path: &Path, context_tokens_max: usize) -> Result<Self> {
         let gguf = GgufFile::open(path)?;
         let (engine, language) = std::thread::scope(|scope| {
             let language = scope.spawn(|| {
                 let tokenizer = Arc::new(ModelTokenizer::from_gguf(&gguf)?);
                 Ok((CallGrammar::new(&tokenizer)?, tokenizer))
             });
-            let engine = Qwen2::load(&gguf, context_tokens_max);
+            let engine = Qwen2::load_gguf(&gguf, context_tokens_max);
             let panicked =
                 |_| Err(Error::new(ErrorKind::Provider, "the vocabulary cannot be loaded"));
             (engine, language.join().unwrap_or_else(panicked))
@@ -129,11 +129,11 @@ impl LocalModel {
     /// # Errors
     /// Kind `provider` if the tokenizer fails.
     pub fn prefix_tokens(&self, request: &CompletionRequest) -> Result<usize> {
-        Ok(prompt_of(request, &self.tokenizer)?.prefix_len)
+        Ok(render_first_prompt(request, &self.tokenizer)?.prefix_len)
     }
 
     /// Returns a token counter, which also works while the model computes.
-    pub fn counter(&self) -> TokenCounter {
+    pub fn token_counter(&self) -> TokenCounter {
         TokenCounter(Arc::clone(&self.tokenizer))
     }
 
@@ -142,7 +142,7 @@ impl LocalModel {
     /// # Errors
     /// Kind `context_overflow` if the prompt leaves no room for an answer, `cancelled`, or
     /// `provider`.
-    pub fn complete(
+    pub fn complete_request(
         &mut self,
         request: &CompletionRequest,
         cancel: &CancelFlag,
@@ -153,19 +153,19 @@ impl LocalModel {
         self.unsaved = None;
         let shown = shown_tools(request);
         let tools: Vec<&ToolSpec> = shown.iter().collect();
-        let mut prompt = render(request, &tools, ExampleExchanges::Shown, &self.tokenizer)?;
+        let mut prompt = render_prompt(request, &tools, ExampleExchanges::Shown, &self.tokenizer)?;
         let wanted = request
             .options
             .max_output_tokens
             .map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
         let format = CallFormat::new(&tools);
         let has_shell = tools.iter().any(|tool| tool.name.as_str() == SHELL);
-        let (logits, mut reused) = self.read(&prompt, cancel, sink)?;
-        sink.first_token();
+        let (logits, mut reused) = self.read_prompt(&prompt, cancel, sink)?;
+        sink.on_first_token();
         self.mark_unsaved(&prompt);
-        let tokens_max = wanted.clamp(1, self.room_behind(&prompt)?);
+        let tokens_max = wanted.clamp(1, self.remaining_context(&prompt)?);
         let temperature = request.options.temperature.unwrap_or(0.0);
-        let seed = request.options.seed.unwrap_or_else(|| seed_of(&prompt.tokens));
+        let seed = request.options.seed.unwrap_or_else(|| seed_from_prompt(&prompt.tokens));
         let sampler = TokenSampler::new(temperature, seed);
         let calls = AnswerSettings {
             format: &format,
@@ -183,12 +183,12 @@ impl LocalModel {
             cancel,
         };
         let mut answer = self.generate_answer(logits, sampler.clone(), &calls, sink)?;
-        if calls.is_copied(&answer) {
+        if calls.is_copied_from_examples(&answer) {
             sink.log("the model repeated an example and answers again without them".to_owned());
             // Save the cached examples first, because the next prompt removes them from the cache.
             self.save_prefix()?;
-            prompt = render(request, &tools, ExampleExchanges::Hidden, &self.tokenizer)?;
-            let (logits, found) = self.read(&prompt, cancel, sink)?;
+            prompt = render_prompt(request, &tools, ExampleExchanges::Hidden, &self.tokenizer)?;
+            let (logits, found) = self.read_prompt(&prompt, cancel, sink)?;
             reused = found;
             let again = AnswerSettings { copied: &[], ..calls };
             answer = self.generate_answer(logits, sampler.clone(), &again, sink)?;
@@ -200,39 +200,39 @@ impl LocalModel {
                 let format = CallFormat::new(&ways);
                 let call =
                     AnswerSettings { format: &format, calls: ToolCallPermission::Wanted, ..calls };
-                answer = self.answer_instead(answer, &prompt, sampler.clone(), &call, sink)?;
+                answer = self.answer_differently(answer, &prompt, sampler.clone(), &call, sink)?;
             }
             if repeated_call_tool(request, &answer).is_some() {
                 let format = CallFormat::new(&[]);
                 let text =
                     AnswerSettings { format: &format, calls: ToolCallPermission::Barred, ..calls };
-                answer = self.answer_instead(answer, &prompt, sampler, &text, sink)?;
+                answer = self.answer_differently(answer, &prompt, sampler, &text, sink)?;
             }
         }
         self.cached.extend(&answer.tokens[..answer.fed]);
-        if !calls.streams && !answer.text.is_empty() && !sink.text(&answer.text) {
+        if !calls.streams && !answer.text.is_empty() && !sink.send_text(&answer.text) {
             return Err(Error::cancelled());
         }
         let completion = to_completion(answer, &prompt, reused);
         for call in completion.parts.iter().filter_map(Part::as_tool_call) {
-            sink.call(call);
+            sink.send_call(call);
         }
         Ok(completion)
     }
 
     /// Reads a prompt. Returns the logits after its end and the number of tokens that were not
     /// computed again.
-    fn read(
+    fn read_prompt(
         &mut self,
         prompt: &TokenPrompt,
         cancel: &CancelFlag,
         sink: &mut dyn CompletionSink,
     ) -> Result<(Vec<f32>, usize)> {
-        self.room_behind(prompt)?;
-        let reused = self.reuse(prompt, sink);
+        self.remaining_context(prompt)?;
+        let reused = self.reuse_prefix(prompt, sink);
         let rest = prompt.tokens.len() - reused;
         if rest >= NOTICE_TOKENS_MIN {
-            sink.notice(format!("the local model reads {rest} tokens"));
+            sink.show_notice(format!("the local model reads {rest} tokens"));
         }
         Ok((self.feed_prompt(&prompt.tokens, reused, cancel, sink)?, reused))
     }
@@ -261,18 +261,19 @@ impl LocalModel {
             if answering.copied.iter().any(|copied| copied.starts_with(held.trim())) {
                 return true;
             }
-            !answering.streams || sink.text(&std::mem::take(&mut held))
+            !answering.streams || sink.send_text(&std::mem::take(&mut held))
         };
-        let answer = decode(self.engine.as_mut(), logits, sampler, &decoding, &mut send)?;
-        let is_held = answering.streams && !held.is_empty() && !answering.is_copied(&answer);
-        if is_held && !sink.text(&held) {
+        let answer = decode_answer(self.engine.as_mut(), logits, sampler, &decoding, &mut send)?;
+        let is_held =
+            answering.streams && !held.is_empty() && !answering.is_copied_from_examples(&answer);
+        if is_held && !sink.send_text(&held) {
             return Err(Error::cancelled());
         }
         Ok(answer)
     }
 
     /// Replaces a repeated call with the text before it, or with another attempt.
-    fn answer_instead(
+    fn answer_differently(
         &mut self,
         repeated: LocalModelAnswer,
         prompt: &TokenPrompt,
@@ -288,8 +289,8 @@ impl LocalModel {
             });
         }
         let last = prompt.tokens.len() - 1;
-        self.engine.truncate(last);
-        let logits = self.engine.forward(&prompt.tokens[last..], instead.cancel)?;
+        self.engine.truncate_cache(last);
+        let logits = self.engine.forward_tokens(&prompt.tokens[last..], instead.cancel)?;
         self.generate_answer(logits, sampler, instead, sink)
     }
 
@@ -300,13 +301,13 @@ impl LocalModel {
     pub fn save_prefix(&mut self) -> Result<()> {
         let (Some(store), Some(len)) = (&self.store, self.unsaved.take()) else { return Ok(()) };
         let tokens = &self.cached[..len.min(self.cached.len())];
-        if tokens.is_empty() || store.has(tokens) {
+        if tokens.is_empty() || store.has_state(tokens) {
             return Ok(());
         }
-        store.write(tokens, &self.engine.save(tokens.len())?)
+        store.write_state(tokens, &self.engine.save_state(tokens.len())?)
     }
 
-    fn room_behind(&self, prompt: &TokenPrompt) -> Result<usize> {
+    fn remaining_context(&self, prompt: &TokenPrompt) -> Result<usize> {
         let limit = self.engine.context_limit();
         let has = prompt.tokens.len();
         limit.checked_sub(has).filter(|&room| room > 0).ok_or_else(|| {
@@ -321,12 +322,12 @@ impl LocalModel {
     }
 
     /// Makes the cache contain the longest prefix that it or a saved state shares with the prompt.
-    fn reuse(&mut self, prompt: &TokenPrompt, sink: &mut dyn CompletionSink) -> usize {
+    fn reuse_prefix(&mut self, prompt: &TokenPrompt, sink: &mut dyn CompletionSink) -> usize {
         // At least one token must be computed to get logits.
         let most = prompt.tokens.len() - 1;
-        let in_cache = common_prefix(&self.cached, &prompt.tokens).min(most);
-        let reused = self.load_state(prompt, in_cache, most, sink).unwrap_or(in_cache);
-        self.engine.truncate(reused);
+        let in_cache = common_prefix_length(&self.cached, &prompt.tokens).min(most);
+        let reused = self.load_saved_state(prompt, in_cache, most, sink).unwrap_or(in_cache);
+        self.engine.truncate_cache(reused);
         self.cached.clear();
         self.cached.extend(&prompt.tokens[..reused]);
         reused
@@ -334,7 +335,7 @@ impl LocalModel {
 
     /// Loads a saved state if it spares more tokens than the cache. Returns the number of cached
     /// tokens.
-    fn load_state(
+    fn load_saved_state(
         &mut self,
         prompt: &TokenPrompt,
         in_cache: usize,
@@ -345,13 +346,13 @@ impl LocalModel {
             return None;
         }
         let store = self.store.as_ref()?;
-        let found = store.find(&prompt.tokens, &mut |text| sink.log(text))?;
+        let found = store.find_longest_prefix(&prompt.tokens, &mut |text| sink.log(text))?;
         let usable = found.usable.min(most);
         if usable < in_cache + GAIN_TOKENS_MIN {
             return None;
         }
-        let state = store.read(&found, &mut |text| sink.log(text))?;
-        match self.engine.load(&state, found.stored, usable) {
+        let state = store.read_state(&found, &mut |text| sink.log(text))?;
+        match self.engine.load_state(&state, found.stored, usable) {
             Ok(()) => Some(usable),
             Err(error) => {
                 sink.log(error.to_string());
@@ -375,16 +376,16 @@ impl LocalModel {
         // long as a whole one.
         let size = rest.len().div_ceil(rest.len().div_ceil(FED_TOKENS).max(1));
         let (first, more) = rest.split_at(size);
-        let mut logits = self.engine.forward(first, cancel);
+        let mut logits = self.engine.forward_tokens(first, cancel);
         let mut read = first.len();
         for piece in more.chunks(size.max(1)) {
             if logits.is_err() {
                 break;
             }
             if rest.len() >= NOTICE_TOKENS_MIN {
-                sink.progress(read, rest.len());
+                sink.report_progress(read, rest.len());
             }
-            logits = self.engine.forward(piece, cancel);
+            logits = self.engine.forward_tokens(piece, cancel);
             read += piece.len();
         }
         self.cached.clear();
@@ -396,7 +397,7 @@ impl LocalModel {
         let is_new = self
             .store
             .as_ref()
-            .is_some_and(|store| !store.has(&prompt.tokens[..prompt.prefix_len]));
+            .is_some_and(|store| !store.has_state(&prompt.tokens[..prompt.prefix_len]));
         self.unsaved = is_new.then_some(prompt.prefix_len);
     }
 }
@@ -417,21 +418,24 @@ struct AnswerSettings<'a> {
 
 impl AnswerSettings<'_> {
     /// Returns true if the answer is a sentence of the examples.
-    fn is_copied(&self, answer: &LocalModelAnswer) -> bool {
+    fn is_copied_from_examples(&self, answer: &LocalModelAnswer) -> bool {
         answer.call.is_none() && self.copied.contains(&answer.text.trim())
     }
 }
 
 /// Writes the first prompt of a request.
-fn prompt_of(request: &CompletionRequest, tokenizer: &ModelTokenizer) -> Result<TokenPrompt> {
+fn render_first_prompt(
+    request: &CompletionRequest,
+    tokenizer: &ModelTokenizer,
+) -> Result<TokenPrompt> {
     let shown = shown_tools(request);
-    render(request, &shown.iter().collect::<Vec<_>>(), ExampleExchanges::Shown, tokenizer)
+    render_prompt(request, &shown.iter().collect::<Vec<_>>(), ExampleExchanges::Shown, tokenizer)
 }
 
 /// Returns the tool's name if the answer repeats a call that was already made without success.
 fn repeated_call_tool(request: &CompletionRequest, answer: &LocalModelAnswer) -> Option<String> {
     let (name, arguments) = answer.call.as_ref()?;
-    is_repeated(&request.messages, name, arguments).then(|| name.clone())
+    is_repeated_call(&request.messages, name, arguments).then(|| name.clone())
 }
 
 /// Returns the tools to try after a failed call: the shell, or all others if the call was the
@@ -475,17 +479,17 @@ fn to_completion(answer: LocalModelAnswer, prompt: &TokenPrompt, reused: usize) 
 /// Creates an id from all tokens up to and including the call. It is unique in its session and the
 /// same in a replay.
 fn call_id(prompt: &[u32], answer: &[u32]) -> CallId {
-    let digest = digest_of(prompt.iter().chain(answer));
+    let digest = digest_tokens(prompt.iter().chain(answer));
     let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     CallId::new(format!("call_{hex}"))
 }
 
-fn seed_of(prompt: &[u32]) -> u64 {
-    let digest = digest_of(prompt.iter());
+fn seed_from_prompt(prompt: &[u32]) -> u64 {
+    let digest = digest_tokens(prompt.iter());
     digest[..8].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte))
 }
 
-fn digest_of<'a>(tokens: impl Iterator<Item = &'a u32>) -> [u8; 32] {
+fn digest_tokens<'a>(tokens: impl Iterator<Item = &'a u32>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for token in tokens {
         hasher.update(token.to_le_bytes());

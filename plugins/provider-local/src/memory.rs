@@ -29,12 +29,12 @@ pub enum WeightCopies {
 
 impl WeightCopies {
     /// Detects what the runtime will use on this machine.
-    pub fn detect() -> Self {
+    pub fn detect_for_machine() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             let is_set = |name: &str| std::env::var(name).as_deref() == Ok("1");
             let is_forced = is_set("MISTRALRS_FORCE_AVX2") || is_set("MISTRALRS_FORCE_AVXVNNI");
-            if !is_forced && is_x86_feature_detected!("avx512vnni") && has_amx() {
+            if !is_forced && is_x86_feature_detected!("avx512vnni") && has_amx_instructions() {
                 let variable = if is_x86_feature_detected!("avxvnni") {
                     "MISTRALRS_FORCE_AVXVNNI=1"
                 } else {
@@ -59,7 +59,7 @@ impl WeightCopies {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn has_amx() -> bool {
+fn has_amx_instructions() -> bool {
     // The standard library has no stable name for these features, but Linux lists them.
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         let flags = text.lines().find(|line| line.starts_with("flags"));
@@ -80,7 +80,7 @@ pub fn available_bytes() -> Option<u64> {
 ///
 /// # Errors
 /// Kind `limit_reached` if the memory is not enough, with a hint.
-pub fn check(
+pub fn check_memory(
     kernels: WeightCopies,
     weights_bytes: u64,
     available: Option<u64>,
@@ -143,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn assert_warning(kernels: WeightCopies, available: u64, expected: &str) {
-        let text = check(kernels, WEIGHTS, Some(available));
+        let text = check_memory(kernels, WEIGHTS, Some(available));
         let text = text.map_or_else(|error| error.to_string(), Option::unwrap_or_default);
         assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn memory_warning_is_absent_with_enough_or_unknown_memory() {
         assert_warning(AMX, TIGHT_BYTES, "");
-        assert_eq!(check(AMX, WEIGHTS, None), Ok(None));
+        assert_eq!(check_memory(AMX, WEIGHTS, None), Ok(None));
     }
 
     #[test]

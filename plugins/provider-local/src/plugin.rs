@@ -45,12 +45,14 @@ pub struct LocalProviderState {
 impl State for LocalProviderState {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
         let home = home.clone();
-        let worker = ModelWorker::start(worker::load, move |text| home.log(LogLevel::Warn, text))?;
+        let worker = ModelWorker::start_thread(worker::load_weights, move |text| {
+            home.log(LogLevel::Warn, text)
+        })?;
         Ok(Self { worker })
     }
 
     async fn close(&self) {
-        if let Some(ended) = self.worker.stop() {
+        if let Some(ended) = self.worker.stop_thread() {
             // An error means that the thread ended without a message, but it has ended.
             let _ = ended.await;
         }
@@ -82,7 +84,7 @@ impl Provider for LocalProvider {
         let weights = find_weights(cx, &request.model).await?;
         let guard = CancelCompletionOnDrop(CancelFlag::default());
         let sink = Box::new(CompletionEmitter(cx.reporter()));
-        let answer = cx.state().worker.complete(weights, request, guard.0.clone(), sink)?;
+        let answer = cx.state().worker.send_request(weights, request, guard.0.clone(), sink)?;
         answer.await.unwrap_or_else(|_| {
             Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"))
         })
@@ -93,13 +95,13 @@ impl Provider for LocalProvider {
             "" => catalog::DEFAULT_MODEL,
             model => model,
         };
-        let Some(counter) = cx.state().worker.counter(model) else {
+        let Some(counter) = cx.state().worker.token_counter(model) else {
             let text =
                 format!("`{model}` counts tokens only after its first request has loaded it");
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
         // Counting a long text would block the executor for too long.
-        cx.blocking(move |_| counter.count(&request)).await?
+        cx.blocking(move |_| counter.count_prompt_tokens(&request)).await?
     }
 }
 
@@ -159,26 +161,26 @@ impl Drop for CancelCompletionOnDrop {
 struct CompletionEmitter(Reporter);
 
 impl CompletionSink for CompletionEmitter {
-    fn text(&mut self, text: &str) -> bool {
+    fn send_text(&mut self, text: &str) -> bool {
         self.0.emit(&Delta::text(text.to_owned()))
     }
 
-    fn call(&mut self, call: &ToolCall) {
+    fn send_call(&mut self, call: &ToolCall) {
         // The completion contains the call anyway. This event only shows it sooner.
         self.0.emit(&Delta::ToolCall(call.clone()));
     }
 
-    fn first_token(&mut self) {
+    fn on_first_token(&mut self) {
         // If the answer is a call, no event marks the first token. `cargo xtask bench first-answer`
         // looks for this line.
         self.0.log(LogLevel::Debug, "first token");
     }
 
-    fn notice(&mut self, text: String) {
+    fn show_notice(&mut self, text: String) {
         self.0.notice(text);
     }
 
-    fn progress(&mut self, read: usize, of: usize) {
+    fn report_progress(&mut self, read: usize, of: usize) {
         self.0.emit(&Delta::progress("reading tokens", read as u64, of as u64));
     }
 

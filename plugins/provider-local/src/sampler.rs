@@ -25,11 +25,11 @@ impl TokenSampler {
     }
 
     /// Picks a token. Returns `None` if all logits are minus infinity.
-    pub fn pick(&mut self, logits: &[f32]) -> Option<u32> {
-        if self.is_greedy() { likeliest_token(logits) } else { self.pick_by_chance(logits) }
+    pub fn pick_token(&mut self, logits: &[f32]) -> Option<u32> {
+        if self.is_greedy() { likeliest_token(logits) } else { self.pick_random_token(logits) }
     }
 
-    fn pick_by_chance(&mut self, logits: &[f32]) -> Option<u32> {
+    fn pick_random_token(&mut self, logits: &[f32]) -> Option<u32> {
         let mut candidates: Vec<(u32, f32)> = logits
             .iter()
             .enumerate()
@@ -44,7 +44,7 @@ impl TokenSampler {
         let top = candidates.first()?.1;
         let weight = |logit: f32| f64::from((logit - top) / self.temperature).exp();
         let sum: f64 = candidates.iter().map(|&(_, logit)| weight(logit)).sum();
-        let mut left = self.state_to_unit() * sum;
+        let mut left = self.next_unit_number() * sum;
         let last = candidates.last()?.0;
         for (token, logit) in candidates {
             left -= f64::from((logit - top) / self.temperature).exp();
@@ -56,7 +56,7 @@ impl TokenSampler {
     }
 
     /// Returns the next number in `0..1`, with SplitMix64.
-    fn state_to_unit(&mut self) -> f64 {
+    fn next_unit_number(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn greedy_sampler_takes_the_first_of_the_highest_logits() {
         let mut sampler = TokenSampler::new(0.0, 1);
-        assert_eq!(sampler.pick(&[0.0, 2.0, f32::NAN, 2.0]), Some(1));
-        assert_eq!(sampler.pick(&[f32::NEG_INFINITY; 3]), None);
-        assert_eq!(sampler.pick(&[]), None);
+        assert_eq!(sampler.pick_token(&[0.0, 2.0, f32::NAN, 2.0]), Some(1));
+        assert_eq!(sampler.pick_token(&[f32::NEG_INFINITY; 3]), None);
+        assert_eq!(sampler.pick_token(&[]), None);
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         let mut sampler = TokenSampler::new(1.0, 7);
         let mut counts = [0_u32; 3];
         for _ in 0..3000 {
-            let token = sampler.pick(&[0.0, f32::NEG_INFINITY, 1.0]).unwrap();
+            let token = sampler.pick_token(&[0.0, f32::NEG_INFINITY, 1.0]).unwrap();
             counts[token as usize] += 1;
         }
         assert_eq!(counts[1], 0);
@@ -106,7 +106,7 @@ mod tests {
         let logits: Vec<f32> = (0..200).map(|token| (token % 17) as f32).collect();
         let run = || {
             let mut sampler = TokenSampler::new(0.8, 42);
-            (0..20).map(|_| sampler.pick(&logits)).collect::<Vec<_>>()
+            (0..20).map(|_| sampler.pick_token(&logits)).collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
     }

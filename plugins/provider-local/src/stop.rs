@@ -14,7 +14,7 @@ impl StopTexts {
     }
 
     /// Finds the start of the first complete stop text.
-    pub fn find(&self, output: &[u8]) -> Option<usize> {
+    pub fn find_stop_text(&self, output: &[u8]) -> Option<usize> {
         let at = |text: &Vec<u8>| output.windows(text.len()).position(|window| window == text);
         self.texts.iter().filter_map(at).min()
     }
@@ -32,23 +32,23 @@ impl StopTexts {
 mod tests {
     use super::*;
 
-    fn stops(texts: &[&str]) -> StopTexts {
+    fn stop_texts(texts: &[&str]) -> StopTexts {
         StopTexts::new(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn earliest_stop_text_in_the_output_counts() {
-        let stops = stops(&["END", "", "\n\n"]);
+        let stops = stop_texts(&["END", "", "\n\n"]);
         for (output, at) in
             [("", None), ("EN", None), ("a END", Some(2)), ("a\n\nEND", Some(1)), ("END", Some(0))]
         {
-            assert_eq!(stops.find(output.as_bytes()), at, "{output:?}");
+            assert_eq!(stops.find_stop_text(output.as_bytes()), at, "{output:?}");
         }
     }
 
     #[test]
     fn unfinished_stop_text_at_the_end_of_output_is_found() {
-        let stops = stops(&["END", "NDE", "€"]);
+        let stops = stop_texts(&["END", "NDE", "€"]);
         for (output, begun) in
             [("", 0), ("a", 0), ("aE", 1), ("aEN", 2), ("aND", 2), ("ENx", 0), ("EEN", 2)]
         {
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn empty_stop_texts_never_stop_the_output() {
-        for stops in [stops(&[]), stops(&[""])] {
-            assert_eq!((stops.find(b"abc"), stops.stop_prefix_length(b"abc")), (None, 0));
+        for stops in [stop_texts(&[]), stop_texts(&[""])] {
+            assert_eq!((stops.find_stop_text(b"abc"), stops.stop_prefix_length(b"abc")), (None, 0));
         }
     }
 }

@@ -75,7 +75,7 @@ impl ModelTokenizer {
     }
 
     /// Returns true if the token ends the model's answer.
-    pub fn is_end(&self, token: u32) -> bool {
+    pub fn is_end_token(&self, token: u32) -> bool {
         token == self.turn_end || Some(token) == self.end_of_text
     }
 
@@ -107,7 +107,7 @@ impl ModelTokenizer {
 
 fn token_names(gguf: &GgufFile) -> Result<Vec<&String>> {
     let key = "tokenizer.ggml.tokens";
-    let names = gguf.value(key)?.to_vec().and_then(|names| {
+    let names = gguf.metadata_value(key)?.to_vec().and_then(|names| {
         names.iter().map(Value::to_string).collect::<candle_core::Result<Vec<_>>>()
     });
     names.map_err(|error| {
@@ -117,7 +117,7 @@ fn token_names(gguf: &GgufFile) -> Result<Vec<&String>> {
 
 fn token_kinds(gguf: &GgufFile) -> Result<Vec<u32>> {
     let key = "tokenizer.ggml.token_type";
-    let kinds = gguf.value(key)?.to_vec().and_then(|kinds| {
+    let kinds = gguf.metadata_value(key)?.to_vec().and_then(|kinds| {
         kinds
             .iter()
             .map(|kind| match kind {

@@ -18,7 +18,7 @@ const CALLS_LIKELY_MAX: usize = 6;
 
 /// Returns true if the same call was made in this turn and no other call worked after it, or if it
 /// was made too often.
-pub fn is_repeated(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
+pub fn is_repeated_call(messages: &[Message], name: &str, arguments: &Map<String, Value>) -> bool {
     let turn = current_turn(messages);
     let (mut times, mut last, mut may_differ) = (0, None, false);
     for message in turn {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     /// Returns a turn with these calls. Calls that begin with `!` fail.
-    fn calls(commands: &[&str]) -> Vec<Message> {
+    fn turn_with_calls(commands: &[&str]) -> Vec<Message> {
         let call = |(index, command): (usize, &&str)| {
             let is_error = command.starts_with('!');
             let arguments = json!({"command": command.trim_start_matches('!')});
@@ -86,34 +86,39 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(commands: &[&str], expected: (bool, usize)) {
-        let messages = calls(commands);
+    fn check_turn(commands: &[&str], expected: (bool, usize)) {
+        let messages = turn_with_calls(commands);
         let arguments = json!({"command": "ls"});
-        let is_repeated = is_repeated(&messages, "shell", arguments.as_object().unwrap());
+        let is_repeated = is_repeated_call(&messages, "shell", arguments.as_object().unwrap());
         assert_eq!((is_repeated, count_failures(&messages)), expected, "{commands:?}");
     }
 
     #[test]
     fn another_call_is_likely_after_success_but_not_after_many() {
         let weights = [&[][..], &["ls"], &["!ls"], &["!ls", "a"], &["a"; CALLS_LIKELY_MAX]];
-        let of = |has_shell| weights.map(|commands| call_weight(&calls(commands), has_shell));
+        let of =
+            |has_shell| weights.map(|commands| call_weight(&turn_with_calls(commands), has_shell));
         assert_eq!(of(true), [-0.5, 1.7, -1.0, 1.7, -3.0]);
         assert_eq!(of(false), [0.0, -1.0, -1.0, -1.0, -3.0]);
     }
 
     #[test]
     fn call_is_repeated_without_success_since_or_the_third_time() {
-        check(&[], (false, 0));
-        check(&["ls"], (true, 0));
-        check(&["!ls"], (true, 1));
-        check(&["ls -a"], (false, 0));
-        check(&["ls", "make"], (false, 0));
-        check(&["!ls", "!make"], (true, 2));
-        check(&["!ls", "!make", "touch a", "!make"], (false, 1));
-        check(&["ls", "make", "ls", "make"], (true, 0));
-        let mut earlier = calls(&["!ls"]);
+        check_turn(&[], (false, 0));
+        check_turn(&["ls"], (true, 0));
+        check_turn(&["!ls"], (true, 1));
+        check_turn(&["ls -a"], (false, 0));
+        check_turn(&["ls", "make"], (false, 0));
+        check_turn(&["!ls", "!make"], (true, 2));
+        check_turn(&["!ls", "!make", "touch a", "!make"], (false, 1));
+        check_turn(&["ls", "make", "ls", "make"], (true, 0));
+        let mut earlier = turn_with_calls(&["!ls"]);
         earlier.push(Message::user("again"));
-        assert!(!is_repeated(&earlier, "shell", json!({"command": "ls"}).as_object().unwrap()));
+        assert!(!is_repeated_call(
+            &earlier,
+            "shell",
+            json!({"command": "ls"}).as_object().unwrap()
+        ));
         assert_eq!(count_failures(&earlier), 0);
     }
 }

@@ -66,7 +66,7 @@ impl ModelWorker {
     ///
     /// # Errors
     /// Kind `unavailable` if the system cannot start a thread.
-    pub fn start(load: LoadModel, say: impl Fn(String) + Send + 'static) -> Result<Self> {
+    pub fn start_thread(load: LoadModel, say: impl Fn(String) + Send + 'static) -> Result<Self> {
         let (jobs, receiver) = sync_channel(WAITING_MAX);
         let (ended_sender, ended) = oneshot::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -95,7 +95,7 @@ impl ModelWorker {
 
     /// Returns the token counter of a model that is in memory. A count never loads or downloads a
     /// model.
-    pub fn counter(&self, model: &str) -> Option<TokenCounter> {
+    pub fn token_counter(&self, model: &str) -> Option<TokenCounter> {
         let counter = self.counter.lock();
         counter.as_ref().filter(|(name, _)| name == model).map(|(_, counter)| counter.clone())
     }
@@ -105,7 +105,7 @@ impl ModelWorker {
     ///
     /// # Errors
     /// Kind `unavailable` if too many requests wait or the worker was stopped.
-    pub fn complete(
+    pub fn send_request(
         &self,
         weights: WeightFiles,
         request: CompletionRequest,
@@ -114,7 +114,7 @@ impl ModelWorker {
     ) -> Result<oneshot::Receiver<Result<Completion>>> {
         let (answer, receiver) = oneshot::channel();
         if self.waiting.load(Ordering::Acquire) > 0 {
-            sink.notice("the local model is busy with another request".to_owned());
+            sink.show_notice("the local model is busy with another request".to_owned());
         }
         let jobs = self.jobs.lock();
         let Some(sender) = jobs.as_ref() else {
@@ -138,7 +138,7 @@ impl ModelWorker {
 
     /// Ends the thread: cancels the computation, but lets a save finish. Returns a receiver that
     /// resolves when the thread has ended.
-    pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
+    pub fn stop_thread(&self) -> Option<oneshot::Receiver<()>> {
         self.jobs.lock().take();
         self.running.lock().cancel();
         self.ended.lock().take()
@@ -147,7 +147,7 @@ impl ModelWorker {
 
 impl Drop for ModelWorker {
     fn drop(&mut self) {
-        self.stop();
+        self.stop_thread();
     }
 }
 
@@ -175,7 +175,7 @@ fn serve_jobs(
             loaded = None;
             Err(Error::new(ErrorKind::PluginPanicked, "the local model panicked"))
         });
-        let counting = |it: &LoadedModel| (it.weights.model.clone(), it.model.counter());
+        let counting = |it: &LoadedModel| (it.weights.model.clone(), it.model.token_counter());
         *counter.lock() = loaded.as_ref().map(counting);
         // Drop the sink's context before the answer, so that nothing is emitted after it.
         drop(sink);
@@ -194,7 +194,7 @@ fn run_job(
     cancel: &CancelFlag,
     sink: &mut dyn CompletionSink,
 ) -> Result<Completion> {
-    cancel.check()?;
+    cancel.check_cancelled()?;
     let fits = loaded.as_ref().is_some_and(|loaded| loaded.weights == *weights);
     if !fits {
         // Two models at once would need the memory of both.
@@ -206,8 +206,8 @@ fn run_job(
             loaded.insert(LoadedModel { weights: weights.clone(), model: load(weights, sink)? })
         }
     };
-    cancel.check()?;
-    loaded.model.complete(request, cancel, sink)
+    cancel.check_cancelled()?;
+    loaded.model.complete_request(request, cancel, sink)
 }
 
 fn save_state(loaded: &mut Option<LoadedModel>, say: &dyn Fn(String)) {
@@ -225,20 +225,21 @@ fn save_state(loaded: &mut Option<LoadedModel>, say: &dyn Fn(String)) {
 /// Loads the weights after a memory check.
 ///
 /// # Errors
-/// Kind `limit_reached` if there is too little memory, or the errors of [`LocalModel::load`].
-pub fn load(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
+/// Kind `limit_reached` if there is too little memory, or the errors of [`LocalModel::load_model`].
+pub fn load_weights(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
     let bytes = std::fs::metadata(&weights.path).map(|data| data.len()).map_err(|error| {
         Error::new(
             ErrorKind::Io,
             format!("cannot open the weights `{}`: {error}", weights.path.display()),
         )
     })?;
-    if let Some(warning) = memory::check(WeightCopies::detect(), bytes, memory::available_bytes())?
+    if let Some(warning) =
+        memory::check_memory(WeightCopies::detect_for_machine(), bytes, memory::available_bytes())?
     {
-        sink.notice(warning);
+        sink.show_notice(warning);
     }
-    sink.notice(format!("loading the local model `{}`", weights.model));
-    let mut model = LocalModel::load(&weights.path, weights.context_tokens_max)?;
+    sink.show_notice(format!("loading the local model `{}`", weights.model));
+    let mut model = LocalModel::load_model(&weights.path, weights.context_tokens_max)?;
     if let Some(folder) = &weights.state_folder {
         let store = state_store(&model, folder, weights.digest);
         model.set_store(store);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use crate::support::{Quirks, request, write_model};
+use crate::support::{GgufQuirks, completion_request, write_model};
 use jaato_plugin_sdk::types::{Delta, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 use provider_local::catalog::DEFAULT_MODEL;
@@ -14,27 +14,27 @@ use provider_local::catalog::DEFAULT_MODEL;
 /// larger than a frame, and minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare));
+jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare_host));
 
-fn prepare(host: FakeHost) -> FakeHost {
+fn prepare_host(host: FakeHost) -> FakeHost {
     static MODEL: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = MODEL.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
-        let path = write_model(folder.path(), Quirks::default());
+        let path = write_model(folder.path(), GgufQuirks::default());
         (folder, path)
     });
     host.with_asset(DEFAULT_MODEL, path).with_patience(PATIENCE)
 }
 
-fn host() -> FakeHost {
-    prepare(FakeHost::new(provider_local::__jaato::MODULE))
+fn fake_host() -> FakeHost {
+    prepare_host(FakeHost::new(provider_local::__jaato::MODULE))
 }
 
 #[test]
 fn user_gets_a_notice_while_the_model_loads() {
-    let mut request = request("one", &[], 3);
+    let mut request = completion_request("one", &[], 3);
     request.model = DEFAULT_MODEL.to_owned();
-    let finished = host().complete(&request);
+    let finished = fake_host().complete(&request);
     assert_eq!(finished.result.unwrap().usage.output_tokens, 3);
     let loading = format!("loading the local model `{DEFAULT_MODEL}`");
     assert!(finished.deltas.contains(&Delta::notice(loading)), "{:?}", finished.deltas);
@@ -42,23 +42,23 @@ fn user_gets_a_notice_while_the_model_loads() {
 
 #[test]
 fn request_without_a_model_uses_the_default() {
-    let mut request = request("one", &[], 3);
+    let mut request = completion_request("one", &[], 3);
     request.model = String::new();
-    assert!(host().complete(&request).result.is_ok());
+    assert!(fake_host().complete(&request).result.is_ok());
 }
 
 #[test]
 fn unknown_model_error_comes_from_the_host() {
-    let mut request = request("one", &[], 3);
+    let mut request = completion_request("one", &[], 3);
     request.model = "moon".to_owned();
-    let error = host().complete(&request).result.unwrap_err();
+    let error = fake_host().complete(&request).result.unwrap_err();
     assert!(matches!(error.kind, ErrorKind::NotFound | ErrorKind::Unavailable), "{error:?}");
 }
 
 #[test]
 fn context_size_can_be_reduced_by_a_setting() {
-    let host = host().with_config(serde_json::json!({"context_tokens": 20}));
-    let mut request = request("one", &[], 3);
+    let host = fake_host().with_config(serde_json::json!({"context_tokens": 20}));
+    let mut request = completion_request("one", &[], 3);
     request.model = DEFAULT_MODEL.to_owned();
     assert_eq!(host.complete(&request).result.unwrap_err().kind, ErrorKind::ContextOverflow);
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::support::{Quirks, Random, tool, write_model};
+use crate::support::{GgufQuirks, RandomFloats, tool_spec, write_model};
 use jaato_plugin_sdk::types::{Error, FinishReason, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode};
+use provider_local::decode::{DecodingInputs, LocalModelAnswer, ToolCallPermission, decode_answer};
 use provider_local::engine::InferenceEngine;
 use provider_local::grammar::{CallFormat, CallGrammar, call_text};
 use provider_local::sampler::TokenSampler;
@@ -15,15 +15,15 @@ use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
 /// An engine that prefers to say `script`, and then anything.
-struct Babbler<'a> {
+struct BabblingEngine<'a> {
     tokenizer: &'a ModelTokenizer,
     script: Vec<u32>,
-    random: Random,
+    random: RandomFloats,
     said: usize,
 }
 
-impl Babbler<'_> {
-    fn logits(&mut self) -> Vec<f32> {
+impl BabblingEngine<'_> {
+    fn next_logits(&mut self) -> Vec<f32> {
         let mut logits: Vec<f32> =
             (0..self.tokenizer.vocabulary_len()).map(|_| self.random.next()).collect();
         if let Some(&token) = self.script.get(self.said) {
@@ -33,42 +33,43 @@ impl Babbler<'_> {
     }
 }
 
-impl InferenceEngine for Babbler<'_> {
+impl InferenceEngine for BabblingEngine<'_> {
     fn context_limit(&self) -> usize {
         100_000
     }
     fn len(&self) -> usize {
         self.said
     }
-    fn forward(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>> {
-        cancel.check()?;
+    fn forward_tokens(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>> {
+        cancel.check_cancelled()?;
         self.said += tokens.len();
-        Ok(self.logits())
+        Ok(self.next_logits())
     }
-    fn truncate(&mut self, len: usize) {
+    fn truncate_cache(&mut self, len: usize) {
         self.said = len;
     }
     fn state_bytes_per_token(&self) -> usize {
         0
     }
-    fn save(&self, _len: usize) -> Result<Vec<u8>> {
+    fn save_state(&self, _len: usize) -> Result<Vec<u8>> {
         Err(Error::failed("a babbler has no state"))
     }
-    fn load(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
+    fn load_state(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
         Err(Error::failed("a babbler has no state"))
     }
 }
 
-struct Stage {
+struct BabblingModel {
     tokenizer: Arc<ModelTokenizer>,
     grammar: CallGrammar,
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl BabblingModel {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
+        let tokenizer =
+            crate::support::load_tokenizer(&write_model(folder.path(), GgufQuirks::default()));
         let grammar = CallGrammar::new(&tokenizer).unwrap();
         Self { tokenizer, grammar, _folder: folder }
     }
@@ -94,21 +95,25 @@ impl Stage {
             cancel: &CancelFlag::default(),
         };
         let script = self.tokenizer.encode_plain(script).unwrap();
-        let mut engine =
-            Babbler { tokenizer: &self.tokenizer, script, random: Random(seed), said: 0 };
+        let mut engine = BabblingEngine {
+            tokenizer: &self.tokenizer,
+            script,
+            random: RandomFloats(seed),
+            said: 0,
+        };
         let mut streamed = String::new();
-        let logits = engine.logits();
+        let logits = engine.next_logits();
         let sampler = TokenSampler::new(temperature, seed);
         let mut sink = |text: &str| {
             streamed.push_str(text);
             true
         };
-        let answer = decode(&mut engine, logits, sampler, &decoding, &mut sink).unwrap();
+        let answer = decode_answer(&mut engine, logits, sampler, &decoding, &mut sink).unwrap();
         (answer, streamed)
     }
 }
 
-fn schemas() -> Vec<Value> {
+fn answer_schemas() -> Vec<Value> {
     vec![
         json!({"type": "object", "properties": {}, "additionalProperties": false}),
         json!({"type": "object", "properties": {
@@ -135,10 +140,10 @@ fn schemas() -> Vec<Value> {
 
 #[test]
 fn random_weights_still_make_valid_calls() {
-    let stage = Stage::new();
-    for (index, schema) in schemas().into_iter().enumerate() {
+    let stage = BabblingModel::new();
+    for (index, schema) in answer_schemas().into_iter().enumerate() {
         let validator = jsonschema::validator_for(&schema).unwrap();
-        let tools = [tool("use_it", schema.clone()), tool("user", schema)];
+        let tools = [tool_spec("use_it", schema.clone()), tool_spec("user", schema)];
         for seed in 0..12 {
             let temperature = if seed % 2 == 0 { 0.0 } else { 1.0 };
             let (answer, streamed) = stage.babble(&tools, "```json", seed, temperature);
@@ -156,8 +161,8 @@ fn random_weights_still_make_valid_calls() {
 
 #[test]
 fn call_after_text_is_found_without_showing_its_json() {
-    let stage = Stage::new();
-    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
+    let stage = BabblingModel::new();
+    let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("Let me `look`:\n\n{}", call_text("shell", &json!({})));
     let (answer, streamed) = stage.babble(&tools, &script, 3, 0.0);
     assert_eq!(streamed, "Let me `look`:\n\n");
@@ -167,8 +172,8 @@ fn call_after_text_is_found_without_showing_its_json() {
 
 #[test]
 fn blank_lines_before_an_answer_or_a_call_are_dropped() {
-    let stage = Stage::new();
-    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
+    let stage = BabblingModel::new();
+    let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("\n \n{}", call_text("shell", &json!({})));
     let (answer, streamed) = stage.babble(&tools, &script, 3, 0.0);
     assert_eq!((answer.text.as_str(), streamed.as_str()), ("", ""));
@@ -179,8 +184,8 @@ fn blank_lines_before_an_answer_or_a_call_are_dropped() {
 
 #[test]
 fn json_that_is_not_a_call_stays_text() {
-    let stage = Stage::new();
-    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
+    let stage = BabblingModel::new();
+    let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     for script in [
         "Here:\n```json\n{\n  \"age\": 3\n}\n```\nDone.<END>",
         "```js\nlet a = `ä€`;\n```<END>",
@@ -201,16 +206,21 @@ fn json_that_is_not_a_call_stays_text() {
             schema: None,
             cancel: &CancelFlag::default(),
         };
-        let mut engine =
-            Babbler { tokenizer: &stage.tokenizer, script: tokens, random: Random(5), said: 0 };
+        let mut engine = BabblingEngine {
+            tokenizer: &stage.tokenizer,
+            script: tokens,
+            random: RandomFloats(5),
+            said: 0,
+        };
         let mut streamed = String::new();
-        let logits = engine.logits();
+        let logits = engine.next_logits();
         let mut sink = |text: &str| {
             streamed.push_str(text);
             true
         };
         let answer =
-            decode(&mut engine, logits, TokenSampler::new(0.0, 0), &decoding, &mut sink).unwrap();
+            decode_answer(&mut engine, logits, TokenSampler::new(0.0, 0), &decoding, &mut sink)
+                .unwrap();
         assert_eq!(answer.finish_reason, FinishReason::Stop);
         assert_eq!((answer.text.as_str(), streamed.as_str()), (script_text, script_text));
         assert!(answer.call.is_none());
@@ -219,8 +229,8 @@ fn json_that_is_not_a_call_stays_text() {
 
 #[test]
 fn truncated_call_is_neither_a_call_nor_text() {
-    let stage = Stage::new();
-    let tools = [tool(
+    let stage = BabblingModel::new();
+    let tools = [tool_spec(
         "write",
         json!({"type": "object", "required": ["text"],
         "properties": {"text": {"type": "string", "minLength": 9000}}}),
@@ -232,8 +242,8 @@ fn truncated_call_is_neither_a_call_nor_text() {
 
 #[test]
 fn tokens_forced_by_the_grammar_are_not_computed() {
-    let stage = Stage::new();
-    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
+    let stage = BabblingModel::new();
+    let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     let (answer, _) = stage.babble(&tools, "```json", 1, 0.0);
     let written = stage.tokenizer.encode_plain("```json").unwrap().len();
     assert_eq!(answer.fed, written - 1, "everything after the fence was forced");
@@ -247,7 +257,7 @@ fn tokens_forced_by_the_grammar_are_not_computed() {
 
 #[test]
 fn without_tools_everything_is_text() {
-    let stage = Stage::new();
+    let stage = BabblingModel::new();
     let script = call_text("shell", &json!({}));
     let (answer, _) = stage.babble(&[], &script, 9, 0.0);
     assert!(answer.text.starts_with(&script) && answer.call.is_none());

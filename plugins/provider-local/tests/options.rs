@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::support::{Quirks, Random, RecordingSink, request, tool, write_model};
+use crate::support::{
+    GgufQuirks, RandomFloats, RecordingSink, completion_request, tool_spec, write_model,
+};
 use jaato_plugin_sdk::types::{
     Completion, CompletionRequest, Error, ErrorKind, FinishReason, Message, Result,
 };
@@ -15,22 +17,22 @@ use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Value, json};
 
 /// An engine that prefers to say its script, one byte per token, and then anything.
-struct Speaker {
+struct ScriptedEngine {
     tokenizer: Arc<ModelTokenizer>,
     script: Vec<u32>,
-    random: Random,
+    random: RandomFloats,
     prompt_len: usize,
     len: usize,
 }
 
-impl InferenceEngine for Speaker {
+impl InferenceEngine for ScriptedEngine {
     fn context_limit(&self) -> usize {
         100_000
     }
     fn len(&self) -> usize {
         self.len
     }
-    fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
+    fn forward_tokens(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
         // Prompts arrive in long pieces, and decoded tokens in short ones.
         if self.len == 0 || tokens.len() > 60 {
             self.prompt_len = self.len + tokens.len();
@@ -43,16 +45,16 @@ impl InferenceEngine for Speaker {
         }
         Ok(logits)
     }
-    fn truncate(&mut self, len: usize) {
+    fn truncate_cache(&mut self, len: usize) {
         self.len = len;
     }
     fn state_bytes_per_token(&self) -> usize {
         0
     }
-    fn save(&self, _len: usize) -> Result<Vec<u8>> {
+    fn save_state(&self, _len: usize) -> Result<Vec<u8>> {
         Err(Error::failed("a speaker has no state"))
     }
-    fn load(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
+    fn load_state(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
         Err(Error::failed("a speaker has no state"))
     }
 }
@@ -64,7 +66,8 @@ fn complete_script(
     request: &CompletionRequest,
 ) -> (Result<Completion>, RecordingSink) {
     let folder = tempfile::tempdir().unwrap();
-    let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
+    let tokenizer =
+        crate::support::load_tokenizer(&write_model(folder.path(), GgufQuirks::default()));
     let mut tokens: Vec<u32> = Vec::new();
     for byte in script.chars() {
         tokens.extend(tokenizer.encode_plain(&byte.to_string()).unwrap());
@@ -72,27 +75,27 @@ fn complete_script(
     if !script.is_empty() {
         tokens.push(tokenizer.turn_end());
     }
-    let engine = Speaker {
+    let engine = ScriptedEngine {
         tokenizer: Arc::clone(&tokenizer),
         script: tokens,
-        random: Random(seed),
+        random: RandomFloats(seed),
         prompt_len: 0,
         len: 0,
     };
     let grammar = CallGrammar::new(&tokenizer).unwrap();
     let mut model = LocalModel::new(Box::new(engine), tokenizer, grammar);
     let mut kept = RecordingSink::default();
-    let completion = model.complete(request, &CancelFlag::default(), &mut kept);
+    let completion = model.complete_request(request, &CancelFlag::default(), &mut kept);
     (completion, kept)
 }
 
-fn question() -> CompletionRequest {
-    request("go", &[], 400)
+fn question_request() -> CompletionRequest {
+    completion_request("go", &[], 400)
 }
 
 #[track_caller]
 fn check_stop(script: &str, stops: &[&str], expected: &str) {
-    let mut request = question();
+    let mut request = question_request();
     request.options.stop = stops.iter().map(|text| (*text).to_owned()).collect();
     let (completion, kept) = complete_script(script, 1, &request);
     let completion = completion.unwrap();
@@ -121,7 +124,7 @@ fn partial_stop_text_is_shown() {
 fn stop_text_inside_call_arguments_is_ignored() {
     let schema = json!({ "type": "object", "required": ["x"],
         "properties": { "x": { "type": "string", "maxLength": 5 } } });
-    let mut request = request("go", &[tool("shell", schema)], 400);
+    let mut request = completion_request("go", &[tool_spec("shell", schema)], 400);
     request.options.stop = vec!["END".to_owned()];
     let script = call_text("shell", &json!({ "x": "END" }));
     let (completion, kept) = complete_script(&script, 1, &request);
@@ -131,23 +134,24 @@ fn stop_text_inside_call_arguments_is_ignored() {
 
 #[test]
 fn unstreamed_answer_is_one_piece_and_equals_the_streamed_one() {
-    struct Pieces(Vec<String>);
-    impl provider_local::local::CompletionSink for Pieces {
-        fn text(&mut self, text: &str) -> bool {
+    struct PieceCollector(Vec<String>);
+    impl provider_local::local::CompletionSink for PieceCollector {
+        fn send_text(&mut self, text: &str) -> bool {
             self.0.push(text.to_owned());
             true
         }
-        fn notice(&mut self, _text: String) {}
+        fn show_notice(&mut self, _text: String) {}
         fn log(&mut self, _text: String) {}
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
+    let path = write_model(folder.path(), GgufQuirks::default());
     let ask = |stream: Option<bool>| {
-        let mut request = question();
+        let mut request = question_request();
         (request.options.stream, request.options.max_output_tokens) = (stream, Some(24));
-        let mut pieces = Pieces(Vec::new());
-        let mut model = crate::support::load(&path);
-        let completion = model.complete(&request, &CancelFlag::default(), &mut pieces).unwrap();
+        let mut pieces = PieceCollector(Vec::new());
+        let mut model = crate::support::load_model(&path);
+        let completion =
+            model.complete_request(&request, &CancelFlag::default(), &mut pieces).unwrap();
         (completion, pieces.0)
     };
     let (streamed, pieces) = ask(None);
@@ -159,14 +163,14 @@ fn unstreamed_answer_is_one_piece_and_equals_the_streamed_one() {
 #[test]
 fn random_sampling_depends_only_on_the_seed() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
+    let path = write_model(folder.path(), GgufQuirks::default());
     let ask = |seed: Option<u64>| {
-        let mut request = question();
+        let mut request = question_request();
         request.options.temperature = Some(1.5);
         (request.options.seed, request.options.max_output_tokens) = (seed, Some(24));
-        let mut model = crate::support::load(&path);
+        let mut model = crate::support::load_model(&path);
         model
-            .complete(&request, &CancelFlag::default(), &mut RecordingSink::default())
+            .complete_request(&request, &CancelFlag::default(), &mut RecordingSink::default())
             .unwrap()
             .parts
     };
@@ -175,7 +179,7 @@ fn random_sampling_depends_only_on_the_seed() {
     assert_eq!(ask(None), ask(None));
 }
 
-fn schemas() -> Vec<Value> {
+fn answer_schemas() -> Vec<Value> {
     vec![
         json!({ "type": "object", "required": ["a", "b"], "additionalProperties": false,
             "properties": { "a": { "type": "integer", "minimum": 0, "maximum": 9 },
@@ -188,10 +192,10 @@ fn schemas() -> Vec<Value> {
 
 #[test]
 fn answer_always_matches_its_output_schema() {
-    for schema in schemas() {
+    for schema in answer_schemas() {
         let validator = jsonschema::validator_for(&schema).unwrap();
         for (seed, script) in (0..6).zip(["", "hello", "```json", "", "{", "7"]) {
-            let mut request = question();
+            let mut request = question_request();
             request.options.output_schema = Some(schema.clone());
             request.options.temperature = Some(if seed % 2 == 0 { 0.0 } else { 1.0 });
             let (completion, kept) = complete_script(script, seed, &request);
@@ -207,9 +211,9 @@ fn answer_always_matches_its_output_schema() {
 
 #[test]
 fn an_answer_with_a_schema_may_still_be_a_call() {
-    let tools = [tool("shell", json!({ "type": "object", "properties": {} }))];
-    let mut request = request("go", &tools, 400);
-    request.options.output_schema = Some(schemas().remove(0));
+    let tools = [tool_spec("shell", json!({ "type": "object", "properties": {} }))];
+    let mut request = completion_request("go", &tools, 400);
+    request.options.output_schema = Some(answer_schemas().remove(0));
     let (completion, kept) = complete_script(&call_text("shell", &json!({})), 1, &request);
     assert_eq!(completion.unwrap().finish_reason, FinishReason::ToolUse);
     assert_eq!((kept.calls, kept.text.as_str()), (1, ""));
@@ -221,7 +225,7 @@ fn an_answer_with_a_schema_may_still_be_a_call() {
 
 #[test]
 fn unsupported_output_schema_is_an_error() {
-    let mut request = question();
+    let mut request = question_request();
     request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
     let error = complete_script("", 1, &request).0.unwrap_err();
     assert_eq!(error.kind, ErrorKind::InvalidArguments);

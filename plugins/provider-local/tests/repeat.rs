@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Quirks, RecordingSink, request, tool, write_model};
+use crate::support::{GgufQuirks, RecordingSink, completion_request, tool_spec, write_model};
 use jaato_plugin_sdk::types::{
     Completion, CompletionRequest, Error, FinishReason, Message, Part, Result, ToolCall,
     ToolResult, ToolSpec,
@@ -17,21 +17,21 @@ use provider_local::tokenizer::ModelTokenizer;
 use serde_json::{Map, json};
 
 /// An engine that says its script after every prompt. Its second choice is an `o`.
-struct Parrot {
+struct RepeatingEngine {
     tokenizer: Arc<ModelTokenizer>,
     script: Vec<u32>,
     prompt_len: usize,
     len: usize,
 }
 
-impl InferenceEngine for Parrot {
+impl InferenceEngine for RepeatingEngine {
     fn context_limit(&self) -> usize {
         100_000
     }
     fn len(&self) -> usize {
         self.len
     }
-    fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
+    fn forward_tokens(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
         self.len += tokens.len();
         // Prompts are long, and decoded tokens arrive in short pieces.
         if tokens.len() > 60 || self.prompt_len > self.len {
@@ -43,32 +43,34 @@ impl InferenceEngine for Parrot {
         logits[self.tokenizer.encode_plain("o")?[0] as usize] = 1.0;
         Ok(logits)
     }
-    fn truncate(&mut self, len: usize) {
+    fn truncate_cache(&mut self, len: usize) {
         (self.len, self.prompt_len) = (len, usize::MAX);
     }
     fn state_bytes_per_token(&self) -> usize {
         0
     }
-    fn save(&self, _len: usize) -> Result<Vec<u8>> {
+    fn save_state(&self, _len: usize) -> Result<Vec<u8>> {
         Err(Error::failed("a parrot has no state"))
     }
-    fn load(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
+    fn load_state(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
         Err(Error::failed("a parrot has no state"))
     }
 }
 
 /// Returns a model that says `script` after every prompt.
-fn parrot(script: &str) -> LocalModel {
+fn repeating_model(script: &str) -> LocalModel {
     let folder = tempfile::tempdir().unwrap();
-    let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
+    let tokenizer =
+        crate::support::load_tokenizer(&write_model(folder.path(), GgufQuirks::default()));
     let script = tokenizer.encode_plain(script).unwrap();
-    let engine = Parrot { tokenizer: Arc::clone(&tokenizer), script, prompt_len: 0, len: 0 };
+    let engine =
+        RepeatingEngine { tokenizer: Arc::clone(&tokenizer), script, prompt_len: 0, len: 0 };
     let grammar = CallGrammar::new(&tokenizer).unwrap();
     LocalModel::new(Box::new(engine), tokenizer, grammar)
 }
 
-fn tools(names: &[&str]) -> Vec<ToolSpec> {
-    let bare = |name: &&str| tool(name, json!({"type": "object", "properties": {}}));
+fn tool_specs(names: &[&str]) -> Vec<ToolSpec> {
+    let bare = |name: &&str| tool_spec(name, json!({"type": "object", "properties": {}}));
     names.iter().map(bare).collect()
 }
 
@@ -86,22 +88,25 @@ fn add_calls(request: &mut CompletionRequest, names: &[&str], is_error: bool, te
 }
 
 #[track_caller]
-fn complete(model: &mut LocalModel, request: &CompletionRequest) -> (Completion, RecordingSink) {
+fn complete_request(
+    model: &mut LocalModel,
+    request: &CompletionRequest,
+) -> (Completion, RecordingSink) {
     let mut kept = RecordingSink::default();
-    (model.complete(request, &CancelFlag::default(), &mut kept).unwrap(), kept)
+    (model.complete_request(request, &CancelFlag::default(), &mut kept).unwrap(), kept)
 }
 
 const TASK: &str = "list the files, all of them, and then the folders";
 
 #[test]
 fn the_second_of_two_equal_calls_becomes_text() {
-    let mut model = parrot(&call_text("shell", &json!({})));
-    let mut request = request(TASK, &tools(&["shell"]), 200);
-    let (first, kept) = complete(&mut model, &request);
+    let mut model = repeating_model(&call_text("shell", &json!({})));
+    let mut request = completion_request(TASK, &tool_specs(&["shell"]), 200);
+    let (first, kept) = complete_request(&mut model, &request);
     assert_eq!((first.finish_reason, kept.calls), (FinishReason::ToolUse, 1));
 
     add_calls(&mut request, &["shell"], false, "a, b, c");
-    let (second, kept) = complete(&mut model, &request);
+    let (second, kept) = complete_request(&mut model, &request);
     assert_eq!((second.finish_reason, kept.calls), (FinishReason::Stop, 0));
     assert!(kept.text.starts_with('o') && kept.log.len() == 1, "{:?} {:?}", kept.text, kept.log);
     assert_eq!(Message::model(second.parts).text(), kept.text);
@@ -109,39 +114,40 @@ fn the_second_of_two_equal_calls_becomes_text() {
 
 #[test]
 fn repeated_failed_call_becomes_a_command_then_text() {
-    let mut model = parrot(&call_text("edit", &json!({})));
-    let mut request = request(TASK, &tools(&["cli_based_tool", "edit", "other"]), 200);
+    let mut model = repeating_model(&call_text("edit", &json!({})));
+    let mut request =
+        completion_request(TASK, &tool_specs(&["cli_based_tool", "edit", "other"]), 200);
     add_calls(&mut request, &["edit"], true, "no such text");
-    let (second, _) = complete(&mut model, &request);
+    let (second, _) = complete_request(&mut model, &request);
     assert_eq!(second.parts[0].as_tool_call().unwrap().name.as_str(), "cli_based_tool");
 
     add_calls(&mut request, &["cli_based_tool", "other", "cli_based_tool"], true, "no");
-    let (last, kept) = complete(&mut model, &request);
+    let (last, kept) = complete_request(&mut model, &request);
     assert_eq!((last.finish_reason, kept.calls), (FinishReason::Stop, 0), "{:?}", last.parts);
 }
 
 #[test]
 fn answer_copied_from_an_example_is_generated_again() {
     let (phrase, copied) = example_answers().nth(1).unwrap();
-    let mut model = parrot(copied);
-    let tools = tools(&["cli_based_tool"]);
-    let (plain, kept) = complete(&mut model, &request(TASK, &tools, 200));
+    let mut model = repeating_model(copied);
+    let tools = tool_specs(&["cli_based_tool"]);
+    let (plain, kept) = complete_request(&mut model, &completion_request(TASK, &tools, 200));
     assert_eq!(kept.log.len(), 1, "{:?}", kept.log);
     // The model reads a prompt without the sentence, and its answer to that counts.
     assert_eq!((kept.text.as_str(), Message::model(plain.parts).text().as_str()), (copied, copied));
-    let (asked, kept) = complete(&mut model, &request(phrase, &tools, 200));
+    let (asked, kept) = complete_request(&mut model, &completion_request(phrase, &tools, 200));
     assert!(kept.log.is_empty(), "{:?}", kept.log);
     assert!(asked.usage.prompt_tokens > 3 * plain.usage.prompt_tokens);
 }
 
 #[test]
 fn long_result_is_shown_as_head_and_tail() {
-    let mut model = parrot("done");
-    let mut request = request(TASK, &tools(&["shell"]), 200);
+    let mut model = repeating_model("done");
+    let mut request = completion_request(TASK, &tool_specs(&["shell"]), 200);
     let mut read = |text: &str| {
         request.messages.truncate(1);
         add_calls(&mut request, &["shell"], false, text);
-        complete(&mut model, &request).0.usage.prompt_tokens
+        complete_request(&mut model, &request).0.usage.prompt_tokens
     };
     let (short, long) = (read("a"), read(&"line\n".repeat(4000)));
     assert!((700..800).contains(&(long - short)), "{short} {long}");

@@ -6,23 +6,23 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::support::{CONTEXT, Quirks, request, write_model};
+use crate::support::{CONTEXT, GgufQuirks, completion_request, write_model};
 use jaato_plugin_sdk::types::{ErrorKind, Result};
 use parking_lot::Mutex;
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{CompletionSink, LocalModel};
 use provider_local::worker::{self, ModelWorker, WeightFiles};
 
-struct Unpark(Thread);
+struct UnparkWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for UnparkWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
 }
 
 fn block_on_future<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let waker = Waker::from(Arc::new(UnparkWaker(thread::current())));
     let mut future = std::pin::pin!(future);
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -36,10 +36,10 @@ fn block_on_future<F: Future>(future: F) -> F::Output {
 struct NoticeSender(mpsc::Sender<String>, CancelFlag);
 
 impl CompletionSink for NoticeSender {
-    fn text(&mut self, _text: &str) -> bool {
+    fn send_text(&mut self, _text: &str) -> bool {
         true
     }
-    fn notice(&mut self, text: String) {
+    fn show_notice(&mut self, text: String) {
         if text.starts_with("loading") {
             self.1.cancel();
         }
@@ -48,7 +48,7 @@ impl CompletionSink for NoticeSender {
     fn log(&mut self, _text: String) {}
 }
 
-fn weights(path: &Path, folder: &Path) -> WeightFiles {
+fn weight_files(path: &Path, folder: &Path) -> WeightFiles {
     WeightFiles {
         model: "tiny".to_owned(),
         path: path.to_owned(),
@@ -59,10 +59,10 @@ fn weights(path: &Path, folder: &Path) -> WeightFiles {
 }
 
 fn start_worker(load: worker::LoadModel) -> ModelWorker {
-    ModelWorker::start(load, |text| panic!("said `{text}`")).unwrap()
+    ModelWorker::start_thread(load, |text| panic!("said `{text}`")).unwrap()
 }
 
-fn sink() -> (Box<dyn CompletionSink + Send>, mpsc::Receiver<String>) {
+fn notice_sink() -> (Box<dyn CompletionSink + Send>, mpsc::Receiver<String>) {
     let (sender, receiver) = mpsc::channel();
     // The sink has its own flag, so that a notice cancels nothing.
     (Box::new(NoticeSender(sender, CancelFlag::default())), receiver)
@@ -71,39 +71,48 @@ fn sink() -> (Box<dyn CompletionSink + Send>, mpsc::Receiver<String>) {
 #[test]
 fn a_model_is_loaded_once_and_its_state_saved_before_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
-    let weights = weights(&path, folder.path());
-    let worker = start_worker(worker::load);
+    let path = write_model(folder.path(), GgufQuirks::default());
+    let weights = weight_files(&path, folder.path());
+    let worker = start_worker(worker::load_weights);
     let mut told = Vec::new();
     for text in ["one", "two"] {
-        let (sink, notices) = sink();
-        let request = request(text, &[], 4);
-        let answer = worker.complete(weights.clone(), request, CancelFlag::default(), sink);
+        let (sink, notices) = notice_sink();
+        let request = completion_request(text, &[], 4);
+        let answer = worker.send_request(weights.clone(), request, CancelFlag::default(), sink);
         assert_eq!(block_on_future(answer.unwrap()).unwrap().unwrap().usage.output_tokens, 4);
         told.extend(notices.iter().filter(|notice| notice.starts_with("loading")));
     }
     assert_eq!(told, ["loading the local model `tiny`"]);
-    block_on_future(worker.stop().unwrap()).unwrap();
+    block_on_future(worker.stop_thread().unwrap()).unwrap();
     assert_eq!(std::fs::read_dir(folder.path().join("states")).unwrap().count(), 1);
-    let (sink, _notices) = sink();
-    let refused = worker.complete(weights, request("three", &[], 4), CancelFlag::default(), sink);
+    let (sink, _notices) = notice_sink();
+    let refused = worker.send_request(
+        weights,
+        completion_request("three", &[], 4),
+        CancelFlag::default(),
+        sink,
+    );
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Unavailable);
 }
 
 #[test]
 fn a_request_cancelled_while_the_model_loads_is_not_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
-    let worker = start_worker(worker::load);
+    let path = write_model(folder.path(), GgufQuirks::default());
+    let worker = start_worker(worker::load_weights);
     let cancel = CancelFlag::default();
     let (sender, _notices) = mpsc::channel();
     let sink = Box::new(NoticeSender(sender, cancel.clone()));
-    let answer =
-        worker.complete(weights(&path, folder.path()), request("one", &[], 4), cancel, sink);
+    let answer = worker.send_request(
+        weight_files(&path, folder.path()),
+        completion_request("one", &[], 4),
+        cancel,
+        sink,
+    );
     assert_eq!(block_on_future(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);
 }
 
-fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
+fn panic_on_first_load(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<LocalModel> {
     static PANICKED: Mutex<bool> = Mutex::new(false);
     let mut panicked = PANICKED.lock();
     if !std::mem::replace(&mut *panicked, true) {
@@ -111,19 +120,24 @@ fn panics_once(weights: &WeightFiles, sink: &mut dyn CompletionSink) -> Result<L
         panic!("on purpose");
     }
     drop(panicked);
-    worker::load(weights, sink)
+    worker::load_weights(weights, sink)
 }
 
 #[test]
 fn panic_fails_only_one_request() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
-    let worker = start_worker(panics_once);
+    let path = write_model(folder.path(), GgufQuirks::default());
+    let worker = start_worker(panic_on_first_load);
     let ask = || {
-        let (sink, _notices) = sink();
-        let weights = weights(&path, folder.path());
+        let (sink, _notices) = notice_sink();
+        let weights = weight_files(&path, folder.path());
         // The receiver of the notices must live as long as the request.
-        let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
+        let answer = worker.send_request(
+            weights,
+            completion_request("one", &[], 2),
+            CancelFlag::default(),
+            sink,
+        );
         block_on_future(answer.unwrap()).unwrap()
     };
     assert_eq!(ask().unwrap_err().kind, ErrorKind::PluginPanicked);
@@ -133,10 +147,15 @@ fn panic_fails_only_one_request() {
 #[test]
 fn missing_weights_are_an_error_with_the_path() {
     let folder = tempfile::tempdir().unwrap();
-    let worker = start_worker(worker::load);
-    let (sink, _notices) = sink();
-    let weights = weights(&folder.path().join("none.gguf"), folder.path());
-    let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
+    let worker = start_worker(worker::load_weights);
+    let (sink, _notices) = notice_sink();
+    let weights = weight_files(&folder.path().join("none.gguf"), folder.path());
+    let answer = worker.send_request(
+        weights,
+        completion_request("one", &[], 2),
+        CancelFlag::default(),
+        sink,
+    );
     let error = block_on_future(answer.unwrap()).unwrap().unwrap_err();
     assert!(error.kind == ErrorKind::Io && error.message.contains("none.gguf"), "{error}");
 }
@@ -144,16 +163,16 @@ fn missing_weights_are_an_error_with_the_path() {
 #[test]
 fn token_count_of_the_loaded_model_matches_its_prompt_tokens() {
     let folder = tempfile::tempdir().unwrap();
-    let path = write_model(folder.path(), Quirks::default());
-    let worker = start_worker(worker::load);
-    assert!(worker.counter("tiny").is_none(), "nothing is loaded for a count");
-    let (sink, _notices) = sink();
-    let weights = weights(&path, folder.path());
-    let asked = request("one two three", &[], 4);
-    let answer = worker.complete(weights, asked.clone(), CancelFlag::default(), sink).unwrap();
+    let path = write_model(folder.path(), GgufQuirks::default());
+    let worker = start_worker(worker::load_weights);
+    assert!(worker.token_counter("tiny").is_none(), "nothing is loaded for a count");
+    let (sink, _notices) = notice_sink();
+    let weights = weight_files(&path, folder.path());
+    let asked = completion_request("one two three", &[], 4);
+    let answer = worker.send_request(weights, asked.clone(), CancelFlag::default(), sink).unwrap();
     let usage = block_on_future(answer).unwrap().unwrap().usage;
-    let counter = worker.counter("tiny").unwrap();
-    assert_eq!(counter.count(&asked).unwrap(), usage.prompt_tokens);
-    assert!(worker.counter("other").is_none());
-    block_on_future(worker.stop().unwrap()).unwrap();
+    let counter = worker.token_counter("tiny").unwrap();
+    assert_eq!(counter.count_prompt_tokens(&asked).unwrap(), usage.prompt_tokens);
+    assert!(worker.token_counter("other").is_none());
+    block_on_future(worker.stop_thread().unwrap()).unwrap();
 }

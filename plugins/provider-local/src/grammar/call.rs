@@ -29,7 +29,7 @@ impl CallFormat {
     /// Creates the format for the tools that the model may call.
     pub fn new(tools: &[&ToolSpec]) -> Self {
         let tools = tools.iter().map(|spec| GrammarTool {
-            head: call_head(spec.name.as_str()),
+            head: call_beginning(spec.name.as_str()),
             parameters: spec.parameters.clone(),
         });
         Self { tools: tools.collect() }
@@ -50,7 +50,7 @@ impl CallFormat {
     ///
     /// With `loose`, the arguments of each tool are any JSON object, for schemas that the grammar
     /// does not support.
-    pub fn rest_as_lark(&self, begun: &str, loose: bool) -> String {
+    pub fn grammar_for_rest(&self, begun: &str, loose: bool) -> String {
         let mut rules = String::new();
         let mut starts = Vec::new();
         for (index, tool) in self.tools.iter().enumerate() {
@@ -58,7 +58,7 @@ impl CallFormat {
                 starts.push(format!("{} args_{index} \"}}\\n```\"", grammar_literal(rest)));
                 let any = json!({"type": "object"});
                 let parameters = if loose { &any } else { &tool.parameters };
-                arguments_rule(&mut rules, &format!("args_{index}"), parameters);
+                write_arguments_rule(&mut rules, &format!("args_{index}"), parameters);
             }
         }
         format!("start: {}\n{rules}", starts.join("\n     | "))
@@ -66,27 +66,27 @@ impl CallFormat {
 }
 
 /// Returns a grammar for a whole answer: a call, or JSON that matches the schema.
-pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> String {
+pub fn grammar_for_answer(format: &CallFormat, schema: &Value, loose: bool) -> String {
     // Whitespace is limited, because a weak model would fill the answer with it.
     let layout = json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": false});
     let json = format!("answer: %json {}\n", with_layout(schema, layout));
     if format.tools.is_empty() {
         return format!("start: answer\n{json}");
     }
-    let calls = format.rest_as_lark("", loose);
+    let calls = format.grammar_for_rest("", loose);
     let calls = calls.strip_prefix("start: ").unwrap_or(&calls);
     format!("start: answer\n     | {calls}{json}")
 }
 
 /// Writes a call in the model's format.
 pub fn call_text(name: &str, arguments: &Value) -> String {
-    let mut text = call_head(name);
+    let mut text = call_beginning(name);
     spaced_json(arguments, &mut text);
     text.push_str("}\n```");
     text
 }
 
-fn call_head(name: &str) -> String {
+fn call_beginning(name: &str) -> String {
     let name = Value::from(name);
     format!("{FENCE}\n{{\"name\": {name}, \"arguments\": ")
 }
@@ -128,9 +128,9 @@ fn grammar_literal(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn arguments_rule(rules: &mut String, name: &str, schema: &Value) {
+fn write_arguments_rule(rules: &mut String, name: &str, schema: &Value) {
     match flat_properties(schema) {
-        Some(properties) => flat_rules(rules, name, schema, &properties),
+        Some(properties) => write_flat_rules(rules, name, schema, &properties),
         None => write_rule(rules, name, &format!("%json {}", nested_schema(schema))),
     }
 }
@@ -177,7 +177,7 @@ fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
 /// `NAME_a3` matches the rest if nothing is written yet and property 3 is next, and `NAME_b3` the
 /// rest after another property. So each optional property adds one alternative and does not double
 /// the rules.
-fn flat_rules(
+fn write_flat_rules(
     rules: &mut String,
     name: &str,
     schema: &Value,
@@ -267,14 +267,14 @@ fn with_layout(schema: &Value, layout: Value) -> Value {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, parameters: Value) -> ToolSpec {
+    fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
         serde_json::from_value(json!({"name": name, "description": "", "parameters": parameters}))
             .unwrap()
     }
 
-    fn format(names: &[&str]) -> CallFormat {
+    fn call_format(names: &[&str]) -> CallFormat {
         let tools: Vec<ToolSpec> =
-            names.iter().map(|name| tool(name, json!({"type": "object"}))).collect();
+            names.iter().map(|name| tool_spec(name, json!({"type": "object"}))).collect();
         CallFormat::new(&tools.iter().collect::<Vec<_>>())
     }
 
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn unfinished_call_start_at_the_end_of_text_is_found() {
-        let format = format(&["shell", "read_file"]);
+        let format = call_format(&["shell", "read_file"]);
         for (text, begun) in [
             ("", 0),
             ("hello", 0),
@@ -306,6 +306,6 @@ mod tests {
 
     #[test]
     fn text_never_starts_a_call_without_tools() {
-        assert_eq!(format(&[]).call_prefix_length(b"```json\n{"), 0);
+        assert_eq!(call_format(&[]).call_prefix_length(b"```json\n{"), 0);
     }
 }

@@ -12,7 +12,7 @@ use llguidance::toktrie::{
 use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 
-use super::call::{CallFormat, answer_as_lark};
+use super::call::{CallFormat, grammar_for_answer};
 use crate::tokenizer::ModelTokenizer;
 
 /// The trie of a model's tokens, which all its grammars share. Building it takes a third of a
@@ -41,12 +41,12 @@ impl CallGrammar {
     /// # Errors
     /// Kind `provider` if no grammar can be built, not even one that allows any arguments.
     pub fn start_matcher(&self, format: &CallFormat, begun: &str) -> Result<CallMatcher> {
-        let strict = self.matcher(format.rest_as_lark(begun, false));
+        let strict = self.new_matcher(format.grammar_for_rest(begun, false));
         let mut matcher = match strict.get_error() {
             None => strict,
             // The host checks the arguments anyway. A schema that the grammar does not support must
             // not disable the tool.
-            Some(_) => self.matcher(format.rest_as_lark(begun, true)),
+            Some(_) => self.new_matcher(format.grammar_for_rest(begun, true)),
         };
         if let Some(error) = matcher.get_error() {
             return Err(Error::new(
@@ -63,11 +63,11 @@ impl CallGrammar {
     /// # Errors
     /// Kind `invalid_arguments` if the schema has no grammar, because the answer could then fail to
     /// match.
-    pub fn answer(&self, format: &CallFormat, schema: &Value) -> Result<CallMatcher> {
-        let strict = self.matcher(answer_as_lark(format, schema, false));
+    pub fn start_answer_matcher(&self, format: &CallFormat, schema: &Value) -> Result<CallMatcher> {
+        let strict = self.new_matcher(grammar_for_answer(format, schema, false));
         let matcher = match strict.get_error() {
             None => strict,
-            Some(_) => self.matcher(answer_as_lark(format, schema, true)),
+            Some(_) => self.new_matcher(grammar_for_answer(format, schema, true)),
         };
         match matcher.get_error() {
             None => Ok(CallMatcher { matcher, forced: Vec::new() }),
@@ -80,11 +80,13 @@ impl CallGrammar {
     }
 
     /// Returns the reason why these tools have no strict grammar, if there is one.
-    pub fn complaint(&self, format: &CallFormat) -> Option<String> {
-        self.matcher(format.rest_as_lark("", false)).get_error().map(|error| first_line(&error))
+    pub fn strict_grammar_error(&self, format: &CallFormat) -> Option<String> {
+        self.new_matcher(format.grammar_for_rest("", false))
+            .get_error()
+            .map(|error| first_line(&error))
     }
 
-    fn matcher(&self, lark: String) -> Matcher {
+    fn new_matcher(&self, lark: String) -> Matcher {
         Matcher::new(self.factory.create_parser(TopLevelGrammar::from_lark(lark)))
     }
 }
@@ -100,7 +102,7 @@ impl CallMatcher {
     ///
     /// # Errors
     /// Kind `provider` if the grammar fails.
-    pub fn take_forced(&mut self) -> Result<Vec<u32>> {
+    pub fn take_forced_tokens(&mut self) -> Result<Vec<u32>> {
         let forced = std::mem::take(&mut self.forced);
         if !forced.is_empty() {
             self.matcher.consume_tokens(&forced).map_err(|error| grammar_error(&error))?;
@@ -112,7 +114,7 @@ impl CallMatcher {
     ///
     /// # Errors
     /// Kind `provider` if the grammar fails.
-    pub fn allows(&mut self, token: u32) -> Result<bool> {
+    pub fn is_token_allowed(&mut self, token: u32) -> Result<bool> {
         let allowed =
             self.matcher.validate_tokens(&[token]).map_err(|error| grammar_error(&error))?;
         Ok(allowed == 1)
@@ -122,7 +124,7 @@ impl CallMatcher {
     ///
     /// # Errors
     /// Kind `provider` if the grammar fails.
-    pub fn mask(&mut self, logits: &mut [f32]) -> Result<()> {
+    pub fn mask_logits(&mut self, logits: &mut [f32]) -> Result<()> {
         let allowed: SimpleVob =
             self.matcher.compute_mask().map_err(|error| grammar_error(&error))?;
         for (token, logit) in logits.iter_mut().enumerate() {

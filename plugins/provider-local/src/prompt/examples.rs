@@ -110,16 +110,18 @@ pub(super) fn example_exchanges<'a>(
     }
     let is_offered = |name: &'static str| tools.iter().any(|tool| tool.name.as_str() == name);
     let fits = |exchange: &&ExampleExchange| {
-        exchange.steps.iter().filter_map(KnownExamples::tool).all(is_offered)
+        exchange.steps.iter().filter_map(KnownExamples::tool_name).all(is_offered)
     };
     let known: Vec<&ExampleExchange> = EXCHANGES.iter().filter(fits).collect();
-    let shows = |tool: &&ToolSpec| known.iter().any(|exchange| exchange.shows(tool.name.as_str()));
+    let shows =
+        |tool: &&ToolSpec| known.iter().any(|exchange| exchange.has_call_of(tool.name.as_str()));
     let mut exchanges: Vec<_> = known
         .iter()
-        .map(|it| (it.phrase, it.steps.iter().map(KnownExamples::step).collect()))
+        .map(|it| (it.phrase, it.steps.iter().map(KnownExamples::first_step).collect()))
         .collect();
     let others: Vec<&ToolSpec> = tools.iter().copied().filter(|tool| !shows(tool)).collect();
-    let calls = known.iter().flat_map(|exchange| exchange.steps).filter_map(KnownExamples::tool);
+    let calls =
+        known.iter().flat_map(|exchange| exchange.steps).filter_map(KnownExamples::tool_name);
     // These come last, because after an answer at the end, the model would answer instead of making
     // a call.
     exchanges.extend(examples_of_specs(&others, calls.count()));
@@ -141,13 +143,13 @@ pub fn example_answers() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 impl ExampleExchange {
-    fn shows(&self, tool: &str) -> bool {
-        self.steps.iter().any(|step| step.tool() == Some(tool))
+    fn has_call_of(&self, tool: &str) -> bool {
+        self.steps.iter().any(|step| step.tool_name() == Some(tool))
     }
 }
 
 impl KnownExamples {
-    fn tool(&self) -> Option<&'static str> {
+    fn tool_name(&self) -> Option<&'static str> {
         match self {
             Self::Shell(_) => Some(SHELL),
             Self::Call(name, _) => Some(name),
@@ -155,7 +157,7 @@ impl KnownExamples {
         }
     }
 
-    fn step(&self) -> ExampleStep<'static> {
+    fn first_step(&self) -> ExampleStep<'static> {
         match self {
             Self::Shell(command) => ExampleStep::Call(SHELL, json!({ "command": command })),
             Self::Call(name, arguments) => {
@@ -198,7 +200,7 @@ fn examples_of_specs<'a>(
 mod tests {
     use super::*;
 
-    fn tool(name: &str, phrases: &[&str]) -> ToolSpec {
+    fn tool_spec(name: &str, phrases: &[&str]) -> ToolSpec {
         let examples: Vec<Value> =
             phrases.iter().map(|phrase| json!({"phrase": phrase, "arguments": {}})).collect();
         serde_json::from_value(
@@ -207,7 +209,7 @@ mod tests {
         .unwrap()
     }
 
-    fn phrases(tools: &[ToolSpec]) -> Vec<String> {
+    fn example_phrases(tools: &[ToolSpec]) -> Vec<String> {
         let tools: Vec<&ToolSpec> = tools.iter().collect();
         example_exchanges(&tools).iter().map(|(phrase, _)| (*phrase).to_owned()).collect()
     }
@@ -215,20 +217,21 @@ mod tests {
     #[test]
     fn example_exchanges_are_shown_only_if_all_their_tools_exist() {
         let names = [SHELL, "readFile", "updateFile", "writeNewFile"];
-        let tools = names.map(|name| tool(name, &["its own"]));
-        assert_eq!(phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
+        let tools = names.map(|name| tool_spec(name, &["its own"]));
+        assert_eq!(example_phrases(&tools), EXCHANGES.map(|exchange| exchange.phrase));
         // Reading is shown together with changing.
         let expected = ["How many days has a week?", "Write up.sh that says yes.", "its own"];
-        assert_eq!(phrases(&[tools[1].clone(), tools[3].clone()]), expected);
-        assert!(phrases(&[]).is_empty());
+        assert_eq!(example_phrases(&[tools[1].clone(), tools[3].clone()]), expected);
+        assert!(example_phrases(&[]).is_empty());
     }
 
     #[test]
     fn other_tools_show_more_of_their_examples_if_they_are_few() {
-        let tools = [tool("a", &["a1", "a2", "a3"]), tool("b", &["b1", "b2", "b3"])];
-        assert_eq!(phrases(&tools), ["How many days has a week?", "a1", "b1", "a2", "b2"]);
+        let tools = [tool_spec("a", &["a1", "a2", "a3"]), tool_spec("b", &["b1", "b2", "b3"])];
+        assert_eq!(example_phrases(&tools), ["How many days has a week?", "a1", "b1", "a2", "b2"]);
         let names: Vec<String> = (0..12).map(|index| format!("t{index}")).collect();
-        let tools: Vec<ToolSpec> = names.iter().map(|name| tool(name, &[name, "more"])).collect();
-        assert_eq!(phrases(&tools).len(), 1 + CALLS_MAX);
+        let tools: Vec<ToolSpec> =
+            names.iter().map(|name| tool_spec(name, &[name, "more"])).collect();
+        assert_eq!(example_phrases(&tools).len(), 1 + CALLS_MAX);
     }
 }

@@ -9,6 +9,6 @@ mod result;
 mod tools;
 
 pub use examples::{SHELL, example_answers};
-pub use render::{ExampleExchanges, TokenPrompt, render};
+pub use render::{ExampleExchanges, TokenPrompt, render_prompt};
 pub use result::{FAILURES_MAX, RESULT_TOKENS_MAX, is_failed_result};
 pub use tools::shown_tools;

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{
 use serde_json::Value;
 
 use super::examples::{ExampleStep, SHELL, example_exchanges};
-use super::result::{FAILURES_MAX, cut_middle, is_failed_result, plain_result_text};
+use super::result::{FAILURES_MAX, is_failed_result, plain_result_text, truncate_middle};
 use crate::grammar::{call_text, spaced_json};
 use crate::tokenizer::ModelTokenizer;
 
@@ -44,7 +44,7 @@ pub enum ExampleExchanges {
 ///
 /// # Errors
 /// Kind `provider` if the tokenizer fails.
-pub fn render(
+pub fn render_prompt(
     request: &CompletionRequest,
     tools: &[&ToolSpec],
     examples: ExampleExchanges,
@@ -59,24 +59,24 @@ pub fn render(
         failures: 0,
         shows_answers,
     };
-    writer.open("system")?;
+    writer.open_turn("system")?;
     let system = request.system.trim();
     writer.write_plain_text(if system.is_empty() { SYSTEM } else { system })?;
     if !tools.is_empty() {
         let lines: String = tools.iter().map(|tool| tool_line(tool)).collect();
         writer.write_plain_text(&format!("{TOOLS_HEAD}{lines}"))?;
     }
-    writer.close()?;
+    writer.close_turn()?;
     if examples == ExampleExchanges::Shown {
         for (phrase, steps) in example_exchanges(tools) {
-            writer.exchange(phrase, &steps)?;
+            writer.write_exchange(phrase, &steps)?;
         }
     }
     let prefix_len = writer.tokens.len();
     for message in &request.messages {
-        writer.message(message)?;
+        writer.write_message(message)?;
     }
-    writer.open("assistant")?;
+    writer.open_turn("assistant")?;
     Ok(TokenPrompt { tokens: writer.tokens, prefix_len })
 }
 
@@ -98,12 +98,12 @@ impl PromptWriter<'_> {
         Ok(())
     }
 
-    fn open(&mut self, role: &str) -> Result<()> {
+    fn open_turn(&mut self, role: &str) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_start());
         self.write_plain_text(&format!("{role}\n"))
     }
 
-    fn close(&mut self) -> Result<()> {
+    fn close_turn(&mut self) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_end());
         self.write_plain_text("\n")
     }
@@ -111,10 +111,10 @@ impl PromptWriter<'_> {
     fn write_turn(&mut self, role: &str, text: &str) -> Result<()> {
         self.tokens.push(self.tokenizer.turn_start());
         self.write_plain_text(&format!("{role}\n{text}"))?;
-        self.close()
+        self.close_turn()
     }
 
-    fn exchange(&mut self, phrase: &str, steps: &[ExampleStep<'_>]) -> Result<()> {
+    fn write_exchange(&mut self, phrase: &str, steps: &[ExampleStep<'_>]) -> Result<()> {
         self.set_task(phrase);
         self.write_turn("user", phrase)?;
         for step in steps {
@@ -150,7 +150,7 @@ impl PromptWriter<'_> {
         format!("\nTask: {}\n{ask}", self.task)
     }
 
-    fn message(&mut self, message: &Message) -> Result<()> {
+    fn write_message(&mut self, message: &Message) -> Result<()> {
         let role = match message.role {
             Role::User | Role::Tool => "user",
             Role::Model => "assistant",
@@ -165,7 +165,7 @@ impl PromptWriter<'_> {
             if let Part::ToolResult(result) = part {
                 let failed = is_failed_result(result);
                 parts.push(result_text(
-                    &cut_middle(&plain_result_text(result), self.tokenizer)?,
+                    &truncate_middle(&plain_result_text(result), self.tokenizer)?,
                     failed,
                 ));
                 self.failures = if failed { self.failures + 1 } else { 0 };

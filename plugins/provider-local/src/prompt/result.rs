@@ -16,13 +16,16 @@ pub const FAILURES_MAX: usize = 4;
 pub fn is_failed_result(result: &ToolResult) -> bool {
     let content = &result.content;
     let is_refused = content.get("success") == Some(&Value::Bool(false));
-    result.is_error || bad_code(content).is_some() || is_refused || content.contains_key("error")
+    result.is_error
+        || failed_return_code(content).is_some()
+        || is_refused
+        || content.contains_key("error")
 }
 
 /// Returns a result as text.
 pub(super) fn plain_result_text(result: &ToolResult) -> String {
-    let text = text_of(&result.content);
-    match bad_code(&result.content) {
+    let text = content_text(&result.content);
+    match failed_return_code(&result.content) {
         // A failed command without output shows its return code.
         Some(code) if text.is_empty() => format!("return code {code}"),
         None if text.is_empty() => "(no output)".to_owned(),
@@ -30,12 +33,12 @@ pub(super) fn plain_result_text(result: &ToolResult) -> String {
     }
 }
 
-fn bad_code(content: &Map<String, Value>) -> Option<&Value> {
+fn failed_return_code(content: &Map<String, Value>) -> Option<&Value> {
     content.get("returncode").filter(|code| code.as_i64() != Some(0))
 }
 
 /// Writes text fields unchanged, and other fields with their names. The return code is only a mark.
-fn text_of(content: &Map<String, Value>) -> String {
+fn content_text(content: &Map<String, Value>) -> String {
     let mut lines = Vec::new();
     for (name, value) in content.iter().filter(|(name, _)| *name != "returncode") {
         match (name.as_str(), value) {
@@ -56,7 +59,7 @@ fn text_of(content: &Map<String, Value>) -> String {
 }
 
 /// Removes the middle of a long text and adds a note.
-pub(super) fn cut_middle(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
+pub(super) fn truncate_middle(text: &str, tokenizer: &ModelTokenizer) -> Result<String> {
     let tokens = tokenizer.encode_plain(text)?;
     if tokens.len() <= RESULT_TOKENS_MAX {
         return Ok(text.to_owned());
@@ -78,7 +81,7 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(content: Value, is_error: bool, expected: (&str, bool)) {
+    fn check_result_text(content: Value, is_error: bool, expected: (&str, bool)) {
         let content = content.as_object().unwrap().clone();
         let result = ToolResult { content, is_error, ..ToolResult::default() };
         assert_eq!((plain_result_text(&result).as_str(), is_failed_result(&result)), expected);
@@ -87,17 +90,21 @@ mod tests {
     #[test]
     fn a_result_is_its_text_and_a_failed_call_is_marked() {
         let shell = |stdout: &str, stderr: &str, code: Value| json!({"stdout": stdout, "stderr": stderr, "returncode": code});
-        check(shell("a\n", "", json!(0)), false, ("a", false));
-        check(shell("a\n", "b\n", json!(2)), false, ("a\nb", true));
-        check(shell("", "", json!(0)), false, ("(no output)", false));
-        check(shell("", "", json!(1)), false, ("return code 1", true));
-        check(shell("", "", Value::Null), false, ("return code null", true));
-        check(json!({"result": "text\n"}), false, ("text", false));
-        check(json!({"success": true, "path": "a"}), false, ("success: true\npath: a", false));
-        check(json!({"success": false}), false, ("success: false", true));
+        check_result_text(shell("a\n", "", json!(0)), false, ("a", false));
+        check_result_text(shell("a\n", "b\n", json!(2)), false, ("a\nb", true));
+        check_result_text(shell("", "", json!(0)), false, ("(no output)", false));
+        check_result_text(shell("", "", json!(1)), false, ("return code 1", true));
+        check_result_text(shell("", "", Value::Null), false, ("return code null", true));
+        check_result_text(json!({"result": "text\n"}), false, ("text", false));
+        check_result_text(
+            json!({"success": true, "path": "a"}),
+            false,
+            ("success: true\npath: a", false),
+        );
+        check_result_text(json!({"success": false}), false, ("success: false", true));
         let error = json!({"error": {"kind": "tool", "message": "no file", "hint": "look"}});
-        check(error, true, ("no file\nlook", true));
-        check(json!({"n": 1, "of": [2]}), false, ("n: 1\nof: [2]", false));
-        check(json!({}), true, ("(no output)", true));
+        check_result_text(error, true, ("no file\nlook", true));
+        check_result_text(json!({"n": 1, "of": [2]}), false, ("n: 1\nof: [2]", false));
+        check_result_text(json!({}), true, ("(no output)", true));
     }
 }

@@ -34,21 +34,21 @@ impl LayerCache {
 
     /// Writes rows from position `start`, and returns views of all rows so far, `rows × heads ×
     /// width`.
-    pub(super) fn append(
+    pub(super) fn append_rows(
         &mut self,
         start: usize,
         keys: &Tensor,
         values: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
         let len = start + keys.dim(0)?;
-        self.reserve(start, len)?;
+        self.reserve_rows(start, len)?;
         self.keys.slice_set(&keys.contiguous()?, 0, start)?;
         self.values.slice_set(&values.contiguous()?, 0, start)?;
         Ok((self.keys.narrow(0, 0, len)?, self.values.narrow(0, 0, len)?))
     }
 
     /// Makes room for `rows` rows and keeps the first `keep`.
-    fn reserve(&mut self, keep: usize, rows: usize) -> Result<()> {
+    fn reserve_rows(&mut self, keep: usize, rows: usize) -> Result<()> {
         let has = self.keys.dim(0)?;
         if rows <= has {
             return Ok(());
@@ -66,7 +66,7 @@ impl LayerCache {
     }
 
     /// Appends the first `len` rows of keys, then of values, as little-endian half floats.
-    pub(super) fn save(&self, len: usize, out: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn save_rows(&self, len: usize, out: &mut Vec<u8>) -> Result<()> {
         for buffer in [&self.keys, &self.values] {
             let floats = buffer.narrow(0, 0, len)?.flatten_all()?.to_vec1::<f32>()?;
             out.extend(floats.iter().flat_map(|&float| f16::from_f32(float).to_le_bytes()));
@@ -75,8 +75,8 @@ impl LayerCache {
     }
 
     /// Loads the first `len` of `stored` rows of keys and values from the output of
-    /// [`LayerCache::save`].
-    pub(super) fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
+    /// [`LayerCache::save_rows`].
+    pub(super) fn load_rows(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
         let row_bytes = self.row_width() * 2;
         let (keys, values) = bytes.split_at(stored * row_bytes);
         let shape = (len, self.kv_heads, self.head_width);
@@ -88,7 +88,7 @@ impl LayerCache {
                 .collect();
             Tensor::from_vec(floats, shape, &Device::Cpu)
         };
-        self.append(0, &read(keys)?, &read(values)?)?;
+        self.append_rows(0, &read(keys)?, &read(values)?)?;
         Ok(())
     }
 }

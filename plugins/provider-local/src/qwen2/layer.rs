@@ -44,22 +44,22 @@ impl ForwardPass<'_> {
 }
 
 impl Qwen2Layer {
-    pub(super) fn load(weights: &mut TensorReader<'_>, index: usize) -> Result<Self> {
+    pub(super) fn load_layer(weights: &mut TensorReader<'_>, index: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.{part}");
         Ok(Self {
-            attention_norm: weights.floats(&name("attn_norm.weight"))?,
-            queries: weights.linear(&name("attn_q"))?,
-            keys: weights.linear(&name("attn_k"))?,
-            values: weights.linear(&name("attn_v"))?,
-            output: weights.linear(&name("attn_output"))?,
-            feed_norm: weights.floats(&name("ffn_norm.weight"))?,
-            gate: weights.linear(&name("ffn_gate"))?,
-            up: weights.linear(&name("ffn_up"))?,
-            down: weights.linear(&name("ffn_down"))?,
+            attention_norm: weights.read_floats(&name("attn_norm.weight"))?,
+            queries: weights.read_linear(&name("attn_q"))?,
+            keys: weights.read_linear(&name("attn_k"))?,
+            values: weights.read_linear(&name("attn_v"))?,
+            output: weights.read_linear(&name("attn_output"))?,
+            feed_norm: weights.read_floats(&name("ffn_norm.weight"))?,
+            gate: weights.read_linear(&name("ffn_gate"))?,
+            up: weights.read_linear(&name("ffn_up"))?,
+            down: weights.read_linear(&name("ffn_down"))?,
         })
     }
 
-    pub(super) fn forward(
+    pub(super) fn forward_layer(
         &self,
         x: &Tensor,
         pass: &ForwardPass<'_>,
@@ -69,24 +69,24 @@ impl Qwen2Layer {
         let normed = rms_norm(x, &self.attention_norm, epsilon)?;
         let x = (x + self.attend(&normed, pass, cache)?)?;
         let normed = rms_norm(&x, &self.feed_norm, epsilon)?;
-        let gated = (self.gate.forward(&normed)?.silu()? * self.up.forward(&normed)?)?;
-        x + self.down.forward(&gated)?
+        let gated = (self.gate.multiply(&normed)?.silu()? * self.up.multiply(&normed)?)?;
+        x + self.down.multiply(&gated)?
     }
 
     fn attend(&self, x: &Tensor, pass: &ForwardPass<'_>, cache: &mut LayerCache) -> Result<Tensor> {
         let tokens = x.dim(0)?;
         let ModelShape { heads, kv_heads, head_width, .. } = *pass.shape;
-        let queries = self.queries.forward(x)?.reshape((1, tokens, heads, head_width))?;
-        let keys = self.keys.forward(x)?.reshape((1, tokens, kv_heads, head_width))?;
-        let values = self.values.forward(x)?.reshape((tokens, kv_heads, head_width))?;
+        let queries = self.queries.multiply(x)?.reshape((1, tokens, heads, head_width))?;
+        let keys = self.keys.multiply(x)?.reshape((1, tokens, kv_heads, head_width))?;
+        let values = self.values.multiply(x)?.reshape((tokens, kv_heads, head_width))?;
         let queries = rope_thd(&queries, &pass.cos, &pass.sin)?;
         let keys = rope_thd(&keys, &pass.cos, &pass.sin)?.squeeze(0)?;
-        let (keys, values) = cache.append(pass.start, &keys, &values)?;
+        let (keys, values) = cache.append_rows(pass.start, &keys, &values)?;
         let mixed = match &pass.mask {
             Some(mask) => attend_by_products(&queries.squeeze(0)?, &keys, &values, mask)?,
             None => attend_fused(&queries, &keys, &values, pass.start)?,
         };
-        self.output.forward(&mixed.reshape((tokens, heads * head_width))?)
+        self.output.multiply(&mixed.reshape((tokens, heads * head_width))?)
     }
 }
 

@@ -37,8 +37,8 @@ impl Qwen2 {
     ///
     /// # Errors
     /// Kind `configuration` if a tensor is missing or has the wrong shape.
-    pub fn load(gguf: &GgufFile, context_tokens_max: usize) -> Result<Self> {
-        let shape = gguf.shape()?;
+    pub fn load_gguf(gguf: &GgufFile, context_tokens_max: usize) -> Result<Self> {
+        let shape = gguf.model_shape()?;
         Self::read_weights(gguf, shape, context_tokens_max)
             .map_err(|error| broken_file_error(gguf.path(), &first_line(&error)))
     }
@@ -54,18 +54,18 @@ impl Qwen2 {
             .map_init(
                 || TensorReader::open(gguf),
                 |weights, index| match weights {
-                    Ok(weights) => Qwen2Layer::load(weights, index),
+                    Ok(weights) => Qwen2Layer::load_layer(weights, index),
                     Err(error) => Err(candle_core::Error::msg(error.to_string())),
                 },
             )
             .collect::<CandleResult<Vec<_>>>()?;
         let mut weights = TensorReader::open(gguf)?;
-        let embedding = Arc::new(weights.quantised("token_embd.weight")?);
+        let embedding = Arc::new(weights.read_quantised("token_embd.weight")?);
         if embedding.shape().dims().get(1) != Some(&shape.hidden) {
             candle_core::bail!("`token_embd.weight` has the shape {:?}", embedding.shape());
         }
-        let logits = if weights.has("output.weight") {
-            weights.linear("output")?
+        let logits = if weights.has_tensor("output.weight") {
+            weights.read_linear("output")?
         } else {
             QuantisedLinear::from_weight(Arc::clone(&embedding))?
         };
@@ -73,7 +73,7 @@ impl Qwen2 {
             .map(|_| LayerCache::new(context_limit, shape.kv_heads, shape.head_width))
             .collect::<CandleResult<Vec<_>>>()?;
         Ok(Self {
-            final_norm: weights.floats("output_norm.weight")?,
+            final_norm: weights.read_floats("output_norm.weight")?,
             shape,
             context_limit,
             embedding,
@@ -85,7 +85,11 @@ impl Qwen2 {
     }
 
     /// Computes one chunk. Returns the hidden state of its last token, or `None` if cancelled.
-    fn chunk(&mut self, tokens: &[u32], cancel: &CancelFlag) -> CandleResult<Option<Tensor>> {
+    fn compute_chunk(
+        &mut self,
+        tokens: &[u32],
+        cancel: &CancelFlag,
+    ) -> CandleResult<Option<Tensor>> {
         let ids = Tensor::new(tokens, &Device::Cpu)?;
         let mut x = self.embedding.embedding(&ids)?;
         let (cos, sin) = position_rotations(&self.shape, self.len, tokens.len())?;
@@ -99,15 +103,15 @@ impl Qwen2 {
             if cancel.is_cancelled() {
                 return Ok(None);
             }
-            x = layer.forward(&x, &pass, cache)?;
+            x = layer.forward_layer(&x, &pass, cache)?;
         }
         self.len += tokens.len();
         x.narrow(0, tokens.len() - 1, 1).map(Some)
     }
 
-    fn logits_of(&self, hidden: &Tensor) -> CandleResult<Vec<f32>> {
+    fn compute_logits(&self, hidden: &Tensor) -> CandleResult<Vec<f32>> {
         let normed = rms_norm(hidden, &self.final_norm, self.shape.norm_epsilon as f32)?;
-        self.logits.forward(&normed)?.flatten_all()?.to_vec1()
+        self.logits.multiply(&normed)?.flatten_all()?.to_vec1()
     }
 }
 
@@ -120,7 +124,7 @@ impl InferenceEngine for Qwen2 {
         self.len
     }
 
-    fn forward(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>> {
+    fn forward_tokens(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>> {
         if tokens.is_empty() || self.len + tokens.len() > self.context_limit {
             return Err(Error::new(
                 ErrorKind::ContextOverflow,
@@ -134,17 +138,17 @@ impl InferenceEngine for Qwen2 {
         }
         let mut last = None;
         for chunk in tokens.chunks(CHUNK_TOKENS) {
-            cancel.check()?;
-            last = self.chunk(chunk, cancel).map_err(|error| model_error(&error))?;
+            cancel.check_cancelled()?;
+            last = self.compute_chunk(chunk, cancel).map_err(|error| model_error(&error))?;
             if last.is_none() {
                 return Err(Error::cancelled());
             }
         }
         let hidden = last.ok_or_else(Error::cancelled)?;
-        self.logits_of(&hidden).map_err(|error| model_error(&error))
+        self.compute_logits(&hidden).map_err(|error| model_error(&error))
     }
 
-    fn truncate(&mut self, len: usize) {
+    fn truncate_cache(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
@@ -152,7 +156,7 @@ impl InferenceEngine for Qwen2 {
         self.caches.iter().map(|cache| cache.row_width() * 4).sum()
     }
 
-    fn save(&self, len: usize) -> Result<Vec<u8>> {
+    fn save_state(&self, len: usize) -> Result<Vec<u8>> {
         if len > self.len {
             return Err(Error::new(
                 ErrorKind::Provider,
@@ -161,12 +165,12 @@ impl InferenceEngine for Qwen2 {
         }
         let mut out = Vec::with_capacity(len * self.state_bytes_per_token());
         for cache in &self.caches {
-            cache.save(len, &mut out).map_err(|error| model_error(&error))?;
+            cache.save_rows(len, &mut out).map_err(|error| model_error(&error))?;
         }
         Ok(out)
     }
 
-    fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
+    fn load_state(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
         self.len = 0;
         let has = bytes.len();
         let wants = stored.checked_mul(self.state_bytes_per_token());
@@ -181,7 +185,7 @@ impl InferenceEngine for Qwen2 {
         let mut rest = bytes;
         for cache in &mut self.caches {
             let (layer, others) = rest.split_at(stored * cache.row_width() * 4);
-            cache.load(layer, stored, len).map_err(|error| model_error(&error))?;
+            cache.load_rows(layer, stored, len).map_err(|error| model_error(&error))?;
             rest = others;
         }
         self.len = len;

@@ -20,7 +20,7 @@ impl<'a> TensorReader<'a> {
         Ok(Self { gguf, file: BufReader::new(File::open(gguf.path())?) })
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_tensor(&self, name: &str) -> bool {
         self.gguf.content.tensor_infos.contains_key(name)
     }
 
@@ -28,7 +28,7 @@ impl<'a> TensorReader<'a> {
     ///
     /// Q5_0 has no vector kernel and would be eight times slower. It is requantised to Q8_0, which
     /// is a little larger and preserves the precision of Q5_0.
-    pub(super) fn quantised(&mut self, name: &str) -> Result<QTensor> {
+    pub(super) fn read_quantised(&mut self, name: &str) -> Result<QTensor> {
         let tensor = self.gguf.content.tensor(&mut self.file, name, &Device::Cpu)?;
         if tensor.dtype() == GgmlDType::Q5_0 {
             return QTensor::quantize(&tensor.dequantize(&Device::Cpu)?, GgmlDType::Q8_0);
@@ -37,14 +37,15 @@ impl<'a> TensorReader<'a> {
     }
 
     /// Reads a small tensor, such as a norm or a bias, as floats.
-    pub(super) fn floats(&mut self, name: &str) -> Result<Tensor> {
-        self.quantised(name)?.dequantize(&Device::Cpu)
+    pub(super) fn read_floats(&mut self, name: &str) -> Result<Tensor> {
+        self.read_quantised(name)?.dequantize(&Device::Cpu)
     }
 
-    pub(super) fn linear(&mut self, name: &str) -> Result<QuantisedLinear> {
-        let weight = QMatMul::from_arc(Arc::new(self.quantised(&format!("{name}.weight"))?))?;
+    pub(super) fn read_linear(&mut self, name: &str) -> Result<QuantisedLinear> {
+        let weight = QMatMul::from_arc(Arc::new(self.read_quantised(&format!("{name}.weight"))?))?;
         let bias_name = format!("{name}.bias");
-        let bias = if self.has(&bias_name) { Some(self.floats(&bias_name)?) } else { None };
+        let bias =
+            if self.has_tensor(&bias_name) { Some(self.read_floats(&bias_name)?) } else { None };
         Ok(QuantisedLinear { weight, bias })
     }
 }
@@ -60,7 +61,7 @@ impl QuantisedLinear {
         Ok(Self { weight: QMatMul::from_arc(weight)?, bias: None })
     }
 
-    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         let y = self.weight.forward(x)?;
         match &self.bias {
             Some(bias) => y.broadcast_add(bias),

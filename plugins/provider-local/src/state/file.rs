@@ -60,7 +60,7 @@ pub(super) fn parse_tokens(bytes: &[u8]) -> Vec<u32> {
 }
 
 /// Encodes a whole file.
-pub(super) fn encode(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u8> {
+pub(super) fn encode_file(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u8> {
     let bytes_per_token = state.len() / tokens.len().max(1);
     let mut out = Vec::with_capacity(HEAD_BYTES + tokens.len() * 4 + state.len() + DIGEST_BYTES);
     out.extend_from_slice(MAGIC);
@@ -76,7 +76,7 @@ pub(super) fn encode(model: &ModelDigest, tokens: &[u32], state: &[u8]) -> Vec<u
 }
 
 /// Returns the header and state of a whole file, or `None` if any bit is wrong.
-pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(StateFileHeader, Vec<u8>)> {
+pub(super) fn decode_file(mut bytes: Vec<u8>) -> Option<(StateFileHeader, Vec<u8>)> {
     let head = StateFileHeader::parse(&bytes)?;
     if bytes.len() as u64 != head.file_bytes() {
         return None;
@@ -90,7 +90,7 @@ pub(super) fn decode(mut bytes: Vec<u8>) -> Option<(StateFileHeader, Vec<u8>)> {
 }
 
 /// Returns the file name for the state of these tokens.
-pub(super) fn file_name(model: &ModelDigest, tokens: &[u32]) -> String {
+pub(super) fn state_file_name(model: &ModelDigest, tokens: &[u32]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(model);
     hasher.update(FORMAT_VERSION.to_le_bytes());

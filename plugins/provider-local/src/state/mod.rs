@@ -8,4 +8,4 @@ mod file;
 mod store;
 
 pub use file::ModelDigest;
-pub use store::{BYTES_MAX, MatchingState, ModelStateStore, common_prefix};
+pub use store::{BYTES_MAX, MatchingState, ModelStateStore, common_prefix_length};

@@ -50,9 +50,13 @@ impl ModelStateStore {
     ///
     /// Truncated or invalid files are removed, and `say` gets a line about each. Files of other
     /// models are left alone.
-    pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<MatchingState> {
+    pub fn find_longest_prefix(
+        &self,
+        tokens: &[u32],
+        say: &mut dyn FnMut(String),
+    ) -> Option<MatchingState> {
         let mut best: Option<MatchingState> = None;
-        for path in self.files() {
+        for path in self.list_state_files() {
             match self.match_file(&path, tokens) {
                 Ok(StateFileMatch::Usable(found)) => {
                     if best.as_ref().is_none_or(|best| found.usable > best.usable) {
@@ -68,7 +72,11 @@ impl ModelStateStore {
     }
 
     /// Returns the bytes of a state. If it is damaged, returns `None` and passes a line to `say`.
-    pub fn read(&self, found: &MatchingState, say: &mut dyn FnMut(String)) -> Option<Vec<u8>> {
+    pub fn read_state(
+        &self,
+        found: &MatchingState,
+        say: &mut dyn FnMut(String),
+    ) -> Option<Vec<u8>> {
         let bytes = match fs::read(&found.path) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -76,7 +84,7 @@ impl ModelStateStore {
                 return None;
             }
         };
-        match file::decode(bytes) {
+        match file::decode_file(bytes) {
             Some((head, state)) if head.model == self.model && head.tokens == found.stored => {
                 mark_as_used(&found.path);
                 Some(state)
@@ -89,36 +97,36 @@ impl ModelStateStore {
     }
 
     /// Returns true if exactly these tokens are saved.
-    pub fn has(&self, tokens: &[u32]) -> bool {
-        self.path_of(tokens).exists()
+    pub fn has_state(&self, tokens: &[u32]) -> bool {
+        self.state_path(tokens).exists()
     }
 
     /// Saves the state of these tokens, and removes the oldest files beyond the limit.
     ///
     /// # Errors
     /// Kind `io`, with the path.
-    pub fn write(&self, tokens: &[u32], state: &[u8]) -> Result<()> {
-        let bytes = file::encode(&self.model, tokens, state);
+    pub fn write_state(&self, tokens: &[u32], state: &[u8]) -> Result<()> {
+        let bytes = file::encode_file(&self.model, tokens, state);
         if bytes.len() as u64 > self.bytes_max {
             return Ok(());
         }
-        let path = self.path_of(tokens);
+        let path = self.state_path(tokens);
         self.write_file(&path, &bytes).map_err(|error| {
             Error::new(
                 ErrorKind::Io,
                 format!("cannot save the state of the prompt to `{}`: {error}", path.display()),
             )
         })?;
-        self.drop_oldest(&path);
+        self.remove_oldest_files(&path);
         Ok(())
     }
 
-    fn path_of(&self, tokens: &[u32]) -> PathBuf {
-        self.folder.join(file::file_name(&self.model, tokens))
+    fn state_path(&self, tokens: &[u32]) -> PathBuf {
+        self.folder.join(file::state_file_name(&self.model, tokens))
     }
 
     /// Lists the states by name, so that ties are always decided the same way.
-    fn files(&self) -> Vec<PathBuf> {
+    fn list_state_files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = entries
             .map(|entry| entry.path())
@@ -143,7 +151,7 @@ impl ModelStateStore {
         }
         let mut saved = vec![0; head.tokens * 4];
         file.read_exact(&mut saved)?;
-        let usable = common_prefix(&file::parse_tokens(&saved), tokens);
+        let usable = common_prefix_length(&file::parse_tokens(&saved), tokens);
         Ok(StateFileMatch::Usable(MatchingState {
             path: path.to_owned(),
             stored: head.tokens,
@@ -167,9 +175,9 @@ impl ModelStateStore {
         written
     }
 
-    fn drop_oldest(&self, keep: &Path) {
+    fn remove_oldest_files(&self, keep: &Path) {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = self
-            .files()
+            .list_state_files()
             .into_iter()
             .filter_map(|path| {
                 let data = fs::metadata(&path).ok()?;
@@ -197,7 +205,7 @@ enum StateFileMatch {
 }
 
 /// Counts the tokens of the common prefix.
-pub fn common_prefix(a: &[u32], b: &[u32]) -> usize {
+pub fn common_prefix_length(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
@@ -216,8 +224,8 @@ fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
     say(format!("the saved state `{}` is damaged; {what}", path.display()));
 }
 
-/// Marks a file as just used, for [`ModelStateStore::drop_oldest`]. If that fails, the file only
-/// counts as older.
+/// Marks a file as just used, for [`ModelStateStore::remove_oldest_files`]. If that fails, the file
+/// only counts as older.
 fn mark_as_used(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
     if let Ok(file) = file {
@@ -241,11 +249,11 @@ mod tests {
 
     const MODEL: ModelDigest = [7; 32];
 
-    fn store(folder: &Path) -> ModelStateStore {
+    fn open_store(folder: &Path) -> ModelStateStore {
         ModelStateStore::new(folder.to_owned(), MODEL, 8, BYTES_MAX)
     }
 
-    fn state(tokens: &[u32]) -> Vec<u8> {
+    fn state_bytes(tokens: &[u32]) -> Vec<u8> {
         tokens.iter().flat_map(|&token| [token as u8; 8]).collect()
     }
 
@@ -257,26 +265,29 @@ mod tests {
     #[test]
     fn state_with_the_longest_common_prefix_is_found_and_read() {
         let folder = tempfile::tempdir().unwrap();
-        let store = store(folder.path());
+        let store = open_store(folder.path());
         for tokens in [&[1, 2, 3][..], &[1, 2, 9, 9], &[5]] {
-            store.write(tokens, &state(tokens)).unwrap();
+            store.write_state(tokens, &state_bytes(tokens)).unwrap();
         }
-        let found = store.find(&[1, 2, 3, 4], &mut refuse_report).unwrap();
+        let found = store.find_longest_prefix(&[1, 2, 3, 4], &mut refuse_report).unwrap();
         assert_eq!((found.stored, found.usable), (3, 3));
-        assert_eq!(store.read(&found, &mut refuse_report), Some(state(&[1, 2, 3])));
-        let found = store.find(&[1, 2, 9, 1], &mut refuse_report).unwrap();
+        assert_eq!(store.read_state(&found, &mut refuse_report), Some(state_bytes(&[1, 2, 3])));
+        let found = store.find_longest_prefix(&[1, 2, 9, 1], &mut refuse_report).unwrap();
         assert_eq!((found.stored, found.usable), (4, 3));
-        assert_eq!(store.find(&[8, 8], &mut refuse_report), None);
-        assert!(store.has(&[5]) && !store.has(&[1, 2]));
+        assert_eq!(store.find_longest_prefix(&[8, 8], &mut refuse_report), None);
+        assert!(store.has_state(&[5]) && !store.has_state(&[1, 2]));
     }
 
     #[test]
     fn states_of_other_models_are_neither_used_nor_removed() {
         let folder = tempfile::tempdir().unwrap();
         let other = ModelStateStore::new(folder.path().to_owned(), [8; 32], 8, BYTES_MAX);
-        other.write(&[1, 2], &state(&[1, 2])).unwrap();
-        assert_eq!(store(folder.path()).find(&[1, 2], &mut refuse_report), None);
-        assert!(other.find(&[1, 2], &mut refuse_report).is_some());
+        other.write_state(&[1, 2], &state_bytes(&[1, 2])).unwrap();
+        assert_eq!(
+            open_store(folder.path()).find_longest_prefix(&[1, 2], &mut refuse_report),
+            None
+        );
+        assert!(other.find_longest_prefix(&[1, 2], &mut refuse_report).is_some());
     }
 
     #[test]
@@ -288,16 +299,16 @@ mod tests {
             |bytes: &mut Vec<u8>| bytes[HEAD_BYTES + 9] ^= 1,
         ] {
             let folder = tempfile::tempdir().unwrap();
-            let store = store(folder.path());
-            store.write(&[1, 2], &state(&[1, 2])).unwrap();
-            let path = store.files().remove(0);
+            let store = open_store(folder.path());
+            store.write_state(&[1, 2], &state_bytes(&[1, 2])).unwrap();
+            let path = store.list_state_files().remove(0);
             let mut bytes = fs::read(&path).unwrap();
             damage(&mut bytes);
             fs::write(&path, bytes).unwrap();
             let mut said = Vec::new();
             let mut say = |text| said.push(text);
-            let found = store.find(&[1, 2], &mut say);
-            let read = found.and_then(|found| store.read(&found, &mut say));
+            let found = store.find_longest_prefix(&[1, 2], &mut say);
+            let read = found.and_then(|found| store.read_state(&found, &mut say));
             assert_eq!(read, None);
             assert!(!path.exists());
             assert_eq!(said.len(), 1, "{said:?}");
@@ -311,31 +322,31 @@ mod tests {
         let one = StateFileHeader { model: MODEL, tokens: 1, bytes_per_token: 8 }.file_bytes();
         let store = ModelStateStore::new(folder.path().to_owned(), MODEL, 8, 2 * one);
         for (age, token) in [(300, 1), (200, 2)] {
-            store.write(&[token], &state(&[token])).unwrap();
-            let file = File::options().append(true).open(store.path_of(&[token])).unwrap();
+            store.write_state(&[token], &state_bytes(&[token])).unwrap();
+            let file = File::options().append(true).open(store.state_path(&[token])).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
         }
-        let found = store.find(&[1], &mut refuse_report).unwrap();
-        assert!(store.read(&found, &mut refuse_report).is_some(), "reading renews the state");
-        store.write(&[3], &state(&[3])).unwrap();
-        assert_eq!([1, 2, 3].map(|token| store.has(&[token])), [true, false, true]);
+        let found = store.find_longest_prefix(&[1], &mut refuse_report).unwrap();
+        assert!(store.read_state(&found, &mut refuse_report).is_some(), "reading renews the state");
+        store.write_state(&[3], &state_bytes(&[3])).unwrap();
+        assert_eq!([1, 2, 3].map(|token| store.has_state(&[token])), [true, false, true]);
     }
 
     #[test]
     fn a_state_larger_than_the_limit_is_not_saved() {
         let folder = tempfile::tempdir().unwrap();
         let store = ModelStateStore::new(folder.path().to_owned(), MODEL, 8, 20);
-        store.write(&[1], &state(&[1])).unwrap();
-        assert!(store.files().is_empty());
+        store.write_state(&[1], &state_bytes(&[1])).unwrap();
+        assert!(store.list_state_files().is_empty());
     }
 
     #[test]
     fn only_the_owner_can_read_a_state() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let store = store(folder.path());
-        store.write(&[1], &state(&[1])).unwrap();
-        let mode = fs::metadata(store.path_of(&[1])).unwrap().permissions().mode();
+        let store = open_store(folder.path());
+        store.write_state(&[1], &state_bytes(&[1])).unwrap();
+        let mode = fs::metadata(store.state_path(&[1])).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 }

@@ -24,22 +24,22 @@ const MERGES: [&str; 2] = ["a r", "` `"];
 
 /// The deviations of the written file from a valid one.
 #[derive(Clone, Copy, Default)]
-pub struct Quirks {
+pub struct GgufQuirks {
     pub architecture: Option<&'static str>,
     pub without_key: Option<&'static str>,
     pub weights: Option<GgmlDType>,
 }
 
 /// Writes the model and returns its path.
-pub fn write_model(folder: &Path, quirks: Quirks) -> PathBuf {
+pub fn write_model(folder: &Path, quirks: GgufQuirks) -> PathBuf {
     let path = folder.join("tiny.gguf");
-    let metadata: Vec<(String, Gguf)> = metadata(quirks)
+    let metadata: Vec<(String, Gguf)> = model_metadata(quirks)
         .into_iter()
         .filter(|(key, _)| quirks.without_key != Some(key.as_str()))
         .collect();
     let metadata: Vec<(&str, &Gguf)> =
         metadata.iter().map(|(key, value)| (key.as_str(), value)).collect();
-    let tensors = tensors(quirks.weights.unwrap_or(GgmlDType::Q8_0));
+    let tensors = random_tensors(quirks.weights.unwrap_or(GgmlDType::Q8_0));
     let tensors: Vec<(&str, &QTensor)> =
         tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let mut file = File::create(&path).unwrap();
@@ -48,7 +48,7 @@ pub fn write_model(folder: &Path, quirks: Quirks) -> PathBuf {
     path
 }
 
-fn metadata(quirks: Quirks) -> Vec<(String, Gguf)> {
+fn model_metadata(quirks: GgufQuirks) -> Vec<(String, Gguf)> {
     let number = |value: usize| Gguf::U32(value as u32);
     let text = |value: &str| Gguf::String(value.to_owned());
     let texts = |values: &[String]| Gguf::Array(values.iter().map(|value| text(value)).collect());
@@ -92,8 +92,8 @@ fn vocabulary() -> (Vec<String>, Vec<i32>) {
     (names, kinds)
 }
 
-fn tensors(weights: GgmlDType) -> Vec<(String, QTensor)> {
-    let mut random = Random(42);
+fn random_tensors(weights: GgmlDType) -> Vec<(String, QTensor)> {
+    let mut random = RandomFloats(42);
     let vocabulary = vocabulary().0.len();
     let kv_width = HIDDEN / HEADS * KV_HEADS;
     let mut tensors = Vec::new();
@@ -129,9 +129,9 @@ fn tensors(weights: GgmlDType) -> Vec<(String, QTensor)> {
 }
 
 /// A small generator of numbers between -1 and 1.
-pub struct Random(pub u64);
+pub struct RandomFloats(pub u64);
 
-impl Random {
+impl RandomFloats {
     pub fn next(&mut self) -> f32 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -139,15 +139,15 @@ impl Random {
     }
 }
 
-pub fn load(path: &Path) -> LocalModel {
-    LocalModel::load(path, CONTEXT as usize).unwrap()
+pub fn load_model(path: &Path) -> LocalModel {
+    LocalModel::load_model(path, CONTEXT as usize).unwrap()
 }
 
-pub fn tokenizer(path: &Path) -> Arc<ModelTokenizer> {
+pub fn load_tokenizer(path: &Path) -> Arc<ModelTokenizer> {
     Arc::new(ModelTokenizer::from_gguf(&Header::open(path).unwrap()).unwrap())
 }
 
-pub fn tool(name: &str, parameters: Value) -> ToolSpec {
+pub fn tool_spec(name: &str, parameters: Value) -> ToolSpec {
     serde_json::from_value(json!({
         "name": name,
         "description": "does it",
@@ -157,7 +157,7 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     .unwrap()
 }
 
-pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> CompletionRequest {
+pub fn completion_request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> CompletionRequest {
     let mut request = CompletionRequest::new("tiny", vec![Message::user(text)]);
     request.system = "Be brief.".to_owned();
     request.tools = tools.to_vec();
@@ -175,14 +175,14 @@ pub struct RecordingSink {
 }
 
 impl CompletionSink for RecordingSink {
-    fn text(&mut self, text: &str) -> bool {
+    fn send_text(&mut self, text: &str) -> bool {
         self.text.push_str(text);
         true
     }
-    fn call(&mut self, _call: &ToolCall) {
+    fn send_call(&mut self, _call: &ToolCall) {
         self.calls += 1;
     }
-    fn notice(&mut self, text: String) {
+    fn show_notice(&mut self, text: String) {
         self.notices.push(text);
     }
     fn log(&mut self, text: String) {
