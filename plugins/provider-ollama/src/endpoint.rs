@@ -53,7 +53,7 @@ impl OllamaServer {
         if host.is_empty() {
             return Ok(Self { root: LOCAL.to_owned(), named_by: ServerNameSource::Nothing });
         }
-        let root = root_of_host(host).ok_or_else(|| {
+        let root = parse_root_url(host).ok_or_else(|| {
             let text = "`OLLAMA_HOST`, or `host` under `[plugins.provider-ollama]`, is not an \
                         address";
             Error::new(ErrorKind::Configuration, text)
@@ -63,12 +63,12 @@ impl OllamaServer {
     }
 
     /// Returns the URL of a path of the API.
-    pub fn url(&self, path: &str) -> String {
+    pub fn api_url(&self, path: &str) -> String {
         format!("{}/api/{path}", self.root)
     }
 
     /// Returns true if the server is on this machine.
-    pub fn is_here(&self) -> bool {
+    pub fn is_on_this_machine(&self) -> bool {
         let host = self.root.split_once("://").map_or("", |(_, rest)| rest);
         ["127.0.0.1", "[::1]", "localhost"].iter().any(|here| {
             let rest = host.strip_prefix(here);
@@ -78,7 +78,7 @@ impl OllamaServer {
 }
 
 /// Reads an address as Ollama's own client does.
-fn root_of_host(text: &str) -> Option<String> {
+fn parse_root_url(text: &str) -> Option<String> {
     let (scheme, rest, port) = match text.split_once("://") {
         None if text == CLOUD => ("https", CLOUD, ""),
         None => ("http", text, PORT),
@@ -86,7 +86,7 @@ fn root_of_host(text: &str) -> Option<String> {
         Some(_) => return None,
     };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (host, given_port) = host_and_port(authority);
+    let (host, given_port) = split_host_and_port(authority);
     let is_port = |text: &str| text.parse::<u16>().is_ok();
     let port = given_port.filter(|given| is_port(given)).unwrap_or(port);
     // A server that listens on every address is reachable on this machine.
@@ -107,7 +107,7 @@ fn root_of_host(text: &str) -> Option<String> {
 }
 
 /// Splits `host:port`. An IPv6 address without brackets has no port.
-fn host_and_port(text: &str) -> (&str, Option<&str>) {
+fn split_host_and_port(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
         Some(_) | None => (text, None),
@@ -158,17 +158,17 @@ mod tests {
                 (server.root.as_str(), server.named_by),
                 ("http://h:1/x", ServerNameSource::BaseUrl)
             );
-            assert_eq!(server.url("chat"), "http://h:1/x/api/chat");
+            assert_eq!(server.api_url("chat"), "http://h:1/x/api/chat");
         }
     }
 
     #[test]
     fn server_on_this_machine_is_recognized() {
         for host in ["", "localhost", "localhost:80/x", "[::1]"] {
-            assert!(server_for("", host).unwrap().is_here(), "{host}");
+            assert!(server_for("", host).unwrap().is_on_this_machine(), "{host}");
         }
         for host in ["gpu-box", "localhost.evil", "127.0.0.12"] {
-            assert!(!server_for("", host).unwrap().is_here(), "{host}");
+            assert!(!server_for("", host).unwrap().is_on_this_machine(), "{host}");
         }
     }
 }

@@ -11,7 +11,7 @@ use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, is_success, read_refu
 use jaato_plugin_sdk_provider::{StreamLineSplitter, failure, yield_now};
 
 use crate::endpoint::{OllamaServer, ServerNameSource};
-use crate::pull::{AGAIN, ModelPull, not_pulled};
+use crate::pull::{AGAIN, ModelPull, add_missing_model_hint};
 use crate::refusal::{refusal_error, unreachable_error};
 use crate::reply::OllamaReply;
 use crate::state::{KEY, OllamaState};
@@ -49,7 +49,7 @@ pub(crate) enum RequestPurpose {
 ///
 /// # Errors
 /// The host's error if no answer arrives. See [`unreachable_error`].
-pub(crate) async fn send(
+pub(crate) async fn send_request(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     path: &str,
@@ -62,7 +62,7 @@ pub(crate) async fn send(
         RequestPurpose::Work => WAIT,
         RequestPurpose::Pull => PULL_WAIT,
     };
-    let mut request = cx.http(method, server.url(path)).timeout(wait);
+    let mut request = cx.http(method, server.api_url(path)).timeout(wait);
     request = request.header("accept", "application/x-ndjson, application/json");
     if let Some(body) = body {
         request = request.header("content-type", "application/json").body(body);
@@ -71,28 +71,34 @@ pub(crate) async fn send(
         request = request.credential(KEY);
     }
     let response = request.send().await?;
-    cx.state().set_answered(server);
+    cx.state().set_server_answered(server);
     Ok(response)
 }
 
 /// Converts the error of a request without an answer.
-pub(crate) fn not_sent(cx: &Cx<OllamaState>, server: &OllamaServer, error: Error) -> Error {
-    unreachable_error(error, server, cx.state().has_answered(server))
+pub(crate) fn unanswered_request_error(
+    cx: &Cx<OllamaState>,
+    server: &OllamaServer,
+    error: Error,
+) -> Error {
+    unreachable_error(error, server, cx.state().has_server_answered(server))
 }
 
 /// Sends a query. Returns the answer's body or the server's refusal.
 ///
 /// # Errors
-/// The errors of [`send`].
+/// The errors of [`send_request`].
 pub(crate) async fn query_server(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     path: &str,
     body: Option<Vec<u8>>,
 ) -> Result<OllamaQueryResult> {
-    let response = send(cx, server, path, RequestPurpose::Look, body).await?;
+    let response = send_request(cx, server, path, RequestPurpose::Look, body).await?;
     if !is_success(&response) {
-        return Ok(OllamaQueryResult::Refused(read_refusal(cx, &server.url(path), response).await));
+        return Ok(OllamaQueryResult::Refused(
+            read_refusal(cx, &server.api_url(path), response).await,
+        ));
     }
     Ok(OllamaQueryResult::Body(response.bytes(WHOLE_BYTES_MAX).await?))
 }
@@ -134,7 +140,7 @@ pub(crate) async fn receive_completion(
         yield_now().await;
     }
     if let Some(line) = lines.finish() {
-        for delta in reply.last_line(&line)? {
+        for delta in reply.read_last_line(&line)? {
             cx.emit(&delta);
         }
     }
@@ -151,12 +157,12 @@ pub(crate) async fn pull_model(
     model: &str,
     body: Vec<u8>,
 ) -> Result<()> {
-    let url = server.url("pull");
-    let sent = send(cx, server, "pull", RequestPurpose::Pull, Some(body)).await;
-    let mut response = sent.map_err(|error| not_sent(cx, server, error))?;
+    let url = server.api_url("pull");
+    let sent = send_request(cx, server, "pull", RequestPurpose::Pull, Some(body)).await;
+    let mut response = sent.map_err(|error| unanswered_request_error(cx, server, error))?;
     if !is_success(&response) {
         let refusal = read_refusal(cx, &url, response).await;
-        return Err(not_pulled(refusal_error(refusal, model)));
+        return Err(add_missing_model_hint(refusal_error(refusal, model)));
     }
     let (mut lines, mut pull) =
         (StreamLineSplitter::new(LINE_BYTES_MAX), ModelPull::new(&url, model));
@@ -182,11 +188,11 @@ pub(crate) async fn pull_model(
 async fn drain_response(cx: &Cx<OllamaState>, response: &mut HttpResponse) {
     let mut end = pin!(cx.sleep(DRAIN));
     // An error here only means that the connection is not reused.
-    while let Some(Ok(Some(_))) = run_until(end.as_mut(), response.next()).await {}
+    while let Some(Ok(Some(_))) = run_until_limit(end.as_mut(), response.next()).await {}
 }
 
 /// Waits for `work`. Returns `None` if `limit` is ready first.
-async fn run_until<T, L: Future>(
+async fn run_until_limit<T, L: Future>(
     mut limit: Pin<&mut L>,
     work: impl Future<Output = T>,
 ) -> Option<T> {

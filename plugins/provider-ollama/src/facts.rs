@@ -32,14 +32,14 @@ impl OllamaModelFacts {
     }
 
     /// Reads the answer of `POST /api/show`.
-    pub fn read(model: &str, shown: &Value) -> Self {
+    pub fn from_show_answer(model: &str, shown: &Value) -> Self {
         let details = &shown["details"];
         let families = details["families"].as_array().into_iter().flatten();
         let is_of_levels =
             families.chain([&details["family"]]).any(|family| family == LEVELS_FAMILY);
         Self {
             capabilities: read_capabilities(shown),
-            window: context_window(&shown["model_info"]),
+            window: read_context_window(&shown["model_info"]),
             own_context: find_parameter(shown, "num_ctx"),
             own_output: find_parameter(shown, "num_predict"),
             is_remote: shown["remote_host"].as_str().is_some_and(|host| !host.is_empty()),
@@ -48,13 +48,13 @@ impl OllamaModelFacts {
     }
 
     /// Returns true if the model has the capability, or `None` if that is unknown.
-    pub fn can(&self, capability: &str) -> Option<bool> {
+    pub fn has_capability(&self, capability: &str) -> Option<bool> {
         Some(self.capabilities.as_ref()?.iter().any(|one| one == capability))
     }
 
     /// Lists the media types that the model accepts, or returns `None` if that is unknown.
-    pub fn accepts(&self) -> Option<Vec<String>> {
-        let images = if self.can("vision")? { &IMAGES[..] } else { &[] };
+    pub fn accepted_media_types(&self) -> Option<Vec<String>> {
+        let images = if self.has_capability("vision")? { &IMAGES[..] } else { &[] };
         Some(images.iter().map(|image| (*image).to_owned()).collect())
     }
 }
@@ -65,7 +65,7 @@ pub fn read_capabilities(model: &Value) -> Option<Vec<String>> {
     Some(listed.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
-fn context_window(info: &Value) -> Option<u64> {
+fn read_context_window(info: &Value) -> Option<u64> {
     let architecture = info["general.architecture"].as_str().unwrap_or_default();
     let named = info[format!("{architecture}.context_length")].as_u64();
     let any = || {
@@ -98,28 +98,37 @@ mod tests {
             "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
             "parameters": "stop                           \"<|im_end|>\"\nnum_ctx   8192\nnum_predict -1",
         });
-        let facts = OllamaModelFacts::read("qwen3:8b", &shown);
+        let facts = OllamaModelFacts::from_show_answer("qwen3:8b", &shown);
         assert_eq!(
             (facts.window, facts.own_context, facts.own_output),
             (Some(40_960), Some(8_192), None)
         );
-        assert_eq!((facts.can("tools"), facts.can("vision")), (Some(true), Some(false)));
-        assert_eq!((facts.accepts(), facts.thinks_by_levels), (Some(Vec::new()), false));
+        assert_eq!(
+            (facts.has_capability("tools"), facts.has_capability("vision")),
+            (Some(true), Some(false))
+        );
+        assert_eq!(
+            (facts.accepted_media_types(), facts.thinks_by_levels),
+            (Some(Vec::new()), false)
+        );
     }
 
     #[test]
     fn model_facts_missing_on_older_servers_are_not_errors() {
         for shown in [json!({}), json!(null), json!({ "model_info": [], "parameters": 7 })] {
-            assert_eq!(OllamaModelFacts::read("m", &shown), OllamaModelFacts::default());
+            assert_eq!(
+                OllamaModelFacts::from_show_answer("m", &shown),
+                OllamaModelFacts::default()
+            );
         }
         let shown = json!({ "model_info": { "x.context_length": 7 } });
-        assert_eq!(OllamaModelFacts::read("m", &shown).window, Some(7));
+        assert_eq!(OllamaModelFacts::from_show_answer("m", &shown).window, Some(7));
     }
 
     #[test]
     fn models_that_think_by_levels_are_known_by_name_and_family() {
         let family = json!({ "details": { "family": "gptoss" } });
-        assert!(OllamaModelFacts::read("mine", &family).thinks_by_levels);
+        assert!(OllamaModelFacts::from_show_answer("mine", &family).thinks_by_levels);
         assert!(OllamaModelFacts::from_model_name("gpt-oss:20b").thinks_by_levels);
     }
 }

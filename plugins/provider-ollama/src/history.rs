@@ -90,7 +90,7 @@ fn encode_model_message(message: &Message) -> Option<Value> {
         match part {
             Part::Text { text, .. } => content.push_str(text),
             Part::Thought { text, signature: Some(_), .. } => thinking.push_str(text),
-            Part::ToolCall(one) => calls.push(encode_call(one)),
+            Part::ToolCall(one) => calls.push(call_to_json(one)),
             Part::Data(data) => content.push_str(&describe_data(data)),
             _ => {}
         }
@@ -108,7 +108,7 @@ fn encode_model_message(message: &Message) -> Option<Value> {
     Some(answer)
 }
 
-fn encode_call(call: &ToolCall) -> Value {
+fn call_to_json(call: &ToolCall) -> Value {
     let arguments = match &call.arguments {
         object @ Value::Object(_) => object.clone(),
         other => json!({ INVALID_ARGUMENTS: other }),

@@ -23,7 +23,7 @@ pub struct InstalledModel {
 pub fn parse_installed(url: &str, body: &[u8]) -> Result<Vec<InstalledModel>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
-        let name = name_of(model)?.to_owned();
+        let name = model_name(model)?.to_owned();
         Some(InstalledModel {
             name,
             title: model_title(model),
@@ -41,7 +41,7 @@ pub fn parse_loaded(url: &str, body: &[u8]) -> Result<Vec<(String, u64)>> {
     let models = parse_model_list(url, body)?;
     let read = |model: &Value| {
         let tokens = model["context_length"].as_u64().filter(|tokens| *tokens > 0)?;
-        Some((name_of(model)?.to_owned(), tokens))
+        Some((model_name(model)?.to_owned(), tokens))
     };
     Ok(models.iter().filter_map(read).collect())
 }
@@ -58,19 +58,19 @@ pub fn model_info(
         }
         _ => facts,
     };
-    if facts.can("completion") == Some(false) {
+    if facts.has_capability("completion") == Some(false) {
         return None;
     }
     Some(ModelInfo {
         title: installed.title.clone(),
         context_limit: Some(context_tokens),
-        accepts: facts.accepts(),
+        accepts: facts.accepted_media_types(),
         ..ModelInfo::new(&installed.name)
     })
 }
 
 /// Writes a name as the server does, with a tag.
-pub fn with_tag(name: &str) -> String {
+pub fn name_with_tag(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     if last.contains(':') { name.to_owned() } else { format!("{name}:latest") }
 }
@@ -86,7 +86,7 @@ fn parse_model_list(url: &str, body: &[u8]) -> Result<Vec<Value>> {
     }
 }
 
-fn name_of(model: &Value) -> Option<&str> {
+fn model_name(model: &Value) -> Option<&str> {
     let names = [&model["name"], &model["model"]];
     names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty())
 }
@@ -156,7 +156,7 @@ mod tests {
         for (name, expected) in
             [("a", "a:latest"), ("a:1", "a:1"), ("h:5000/n/a", "h:5000/n/a:latest")]
         {
-            assert_eq!(with_tag(name), expected);
+            assert_eq!(name_with_tag(name), expected);
         }
     }
 }

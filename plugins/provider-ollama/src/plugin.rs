@@ -12,10 +12,11 @@ use jaato_plugin_sdk_provider::shown::{fetch_blobs, media_limits};
 use crate::config::Config;
 use crate::endpoint::{OllamaServer, ServerNameSource};
 use crate::exchange::{
-    OllamaQueryResult, RequestPurpose, not_sent, pull_model, query_server, receive_completion, send,
+    OllamaQueryResult, RequestPurpose, pull_model, query_server, receive_completion, send_request,
+    unanswered_request_error,
 };
 use crate::facts::{IMAGES, OllamaModelFacts};
-use crate::refusal::{is_foreign, refusal_error};
+use crate::refusal::{is_foreign_answer, refusal_error};
 use crate::reply::OllamaReply;
 use crate::request::RequestBodyInputs;
 use crate::state::{KnownOllamaModel, OllamaState};
@@ -56,8 +57,8 @@ impl Provider for OllamaProvider {
         let config = cx.config::<Config>().await?;
         let server = OllamaServer::from_config(&config)?;
         let known = query_model(cx, &server, &config, &request.model).await?;
-        let size = window::context_size(config.context_tokens, &known.facts, known.loaded);
-        let (url, model) = (server.url("chat"), request.model.clone());
+        let size = window::choose_context_size(config.context_tokens, &known.facts, known.loaded);
+        let (url, model) = (server.api_url("chat"), request.model.clone());
         let OllamaModelFacts { own_output, is_remote, .. } = known.facts;
         let reply = OllamaReply::new(&url, &request, own_output, is_remote);
         let blobs = fetch_blobs(cx, request::wanted_blobs(&request, &known.facts)).await?;
@@ -65,12 +66,12 @@ impl Provider for OllamaProvider {
         let write = move |_: &Reporter| {
             let (facts, keep_alive) = (&*facts, config.keep_alive.as_str());
             let with = RequestBodyInputs { facts, context_tokens: size, keep_alive, blobs: &blobs };
-            request::write(&request, &with)
+            request::write_request(&request, &with)
         };
         // Writing a long history would block the executor for too long.
         let request::OllamaRequest { body, word_bytes } = cx.blocking(write).await??;
-        let sent = send(cx, &server, "chat", RequestPurpose::Work, Some(body)).await;
-        let response = sent.map_err(|error| not_sent(cx, &server, error))?;
+        let sent = send_request(cx, &server, "chat", RequestPurpose::Work, Some(body)).await;
+        let response = sent.map_err(|error| unanswered_request_error(cx, &server, error))?;
         if !is_success(&response) {
             let error = refusal_error(read_refusal(cx, &url, response).await, &model);
             if error.retry == Retry::Permanent {
@@ -79,10 +80,10 @@ impl Provider for OllamaProvider {
             return Err(error);
         }
         let completion = receive_completion(cx, response, reply).await?;
-        cx.state().set_used(&server, &model);
+        cx.state().set_model_used(&server, &model);
         let read = completion.usage.prompt_tokens;
-        if is_too_little(read, word_bytes) && !is_remote {
-            tell_of_cut(cx, &server, &model, size, read).await;
+        if is_token_count_too_low(read, word_bytes) && !is_remote {
+            notify_of_truncation(cx, &server, &model, size, read).await;
         }
         Ok(completion)
     }
@@ -90,18 +91,18 @@ impl Provider for OllamaProvider {
     async fn models(cx: &Cx<OllamaState>) -> Result<Vec<ModelInfo>> {
         let config = cx.config::<Config>().await?;
         let server = OllamaServer::from_config(&config)?;
-        let url = server.url("tags");
+        let url = server.api_url("tags");
         let listed = match query_server(cx, &server, "tags", None).await {
             Ok(OllamaQueryResult::Body(body)) => models::parse_installed(&url, &body)?,
             Ok(OllamaQueryResult::Refused(refusal)) => return Err(refusal_error(refusal, "")),
             // Most users have no Ollama, and want to see its errors only when they use it.
             Err(error) if server.named_by == ServerNameSource::Nothing => {
-                let error = not_sent(cx, &server, error);
+                let error = unanswered_request_error(cx, &server, error);
                 let is_away = error.kind == ErrorKind::Provider;
                 let kind = if is_away { ErrorKind::NotFound } else { error.kind };
                 return Err(Error { kind, ..error });
             }
-            Err(error) => return Err(not_sent(cx, &server, error)),
+            Err(error) => return Err(unanswered_request_error(cx, &server, error)),
         };
         let loaded = query_loaded_models(cx, &server).await;
         let (mut infos, mut shown) = (Vec::new(), 0);
@@ -117,14 +118,15 @@ impl Provider for OllamaProvider {
                     Err(_) => shown = SHOWN_MAX,
                 }
             }
-            let context_tokens = context_of(cx, &server, &config, &one.name, &known, &loaded);
+            let context_tokens =
+                context_size_of_model(cx, &server, &config, &one.name, &known, &loaded);
             infos.extend(models::model_info(one, &known, context_tokens));
         }
         Ok(infos)
     }
 
     async fn pull_model(cx: &Cx<OllamaState>, model: String) -> Result<()> {
-        crate::pull::check_name(&model)?;
+        crate::pull::check_model_name(&model)?;
         let server = OllamaServer::from_config(&cx.config::<Config>().await?)?;
         let body = json!({ "model": model, "stream": true }).to_string().into_bytes();
         cx.state().forget_model(&server, &model);
@@ -145,8 +147,8 @@ async fn query_model(
     let facts = query_facts(cx, server, model).await?;
     let is_chosen = config.context_tokens.is_some() || facts.is_remote;
     let loaded = if is_chosen { Vec::new() } else { query_loaded_models(cx, server).await };
-    let known = KnownOllamaModel { loaded: size_of(&loaded, model), facts };
-    cx.state().remember(server, model, known.clone());
+    let known = KnownOllamaModel { loaded: loaded_context_size(&loaded, model), facts };
+    cx.state().remember_model(server, model, known.clone());
     Ok(known)
 }
 
@@ -165,12 +167,14 @@ async fn query_facts(
     }
     let body = json!({ "model": model }).to_string().into_bytes();
     let looked = query_server(cx, server, "show", Some(body)).await;
-    match looked.map_err(|error| not_sent(cx, server, error))? {
+    match looked.map_err(|error| unanswered_request_error(cx, server, error))? {
         OllamaQueryResult::Body(body) => {
             let shown: Value = serde_json::from_slice(&body).unwrap_or_default();
-            Ok(OllamaModelFacts::read(model, &shown))
+            Ok(OllamaModelFacts::from_show_answer(model, &shown))
         }
-        OllamaQueryResult::Refused(it) if it.status == 404 && !is_foreign(it.status, &it.body) => {
+        OllamaQueryResult::Refused(it)
+            if it.status == 404 && !is_foreign_answer(it.status, &it.body) =>
+        {
             Err(refusal_error(it, model))
         }
         OllamaQueryResult::Refused(_) => Ok(OllamaModelFacts::from_model_name(model)),
@@ -181,20 +185,20 @@ async fn query_facts(
 async fn query_loaded_models(cx: &Cx<OllamaState>, server: &OllamaServer) -> Vec<(String, u64)> {
     match query_server(cx, server, "ps", None).await {
         Ok(OllamaQueryResult::Body(body)) => {
-            models::parse_loaded(&server.url("ps"), &body).unwrap_or_default()
+            models::parse_loaded(&server.api_url("ps"), &body).unwrap_or_default()
         }
         Ok(OllamaQueryResult::Refused(_)) | Err(_) => Vec::new(),
     }
 }
 
-fn size_of(loaded: &[(String, u64)], model: &str) -> Option<u64> {
-    let name = models::with_tag(model);
-    loaded.iter().find(|(known, _)| models::with_tag(known) == name).map(|(_, size)| *size)
+fn loaded_context_size(loaded: &[(String, u64)], model: &str) -> Option<u64> {
+    let name = models::name_with_tag(model);
+    loaded.iter().find(|(known, _)| models::name_with_tag(known) == name).map(|(_, size)| *size)
 }
 
 /// Returns a model's context size: the actual size if the model was loaded by one of our requests,
 /// or else the size that a request will ask for.
-fn context_of(
+fn context_size_of_model(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     config: &Config,
@@ -202,17 +206,17 @@ fn context_of(
     facts: &OllamaModelFacts,
     loaded: &[(String, u64)],
 ) -> u64 {
-    let now = size_of(loaded, model);
+    let now = loaded_context_size(loaded, model);
     let before = match cx.state().known_model(server, model) {
         Some(known) => known.loaded,
         None => now,
     };
-    let asked = window::context_size(config.context_tokens, facts, before);
-    now.filter(|_| cx.state().is_used(server, model)).map_or(asked, |given| given.min(asked))
+    let asked = window::choose_context_size(config.context_tokens, facts, before);
+    now.filter(|_| cx.state().is_model_used(server, model)).map_or(asked, |given| given.min(asked))
 }
 
 /// Returns true if the server counts so few tokens that it cannot have read the whole request.
-fn is_too_little(tokens: u64, bytes: usize) -> bool {
+fn is_token_count_too_low(tokens: u64, bytes: usize) -> bool {
     let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
     tokens > 0 && bytes >= CHECKED_BYTES_MIN && tokens.saturating_mul(TOKEN_BYTES_MAX) < bytes
 }
@@ -220,21 +224,21 @@ fn is_too_little(tokens: u64, bytes: usize) -> bool {
 /// Notifies the user, once per model, that the server may not have read the whole conversation.
 /// Some servers count only the part of the prompt that was not cached. The actual context size
 /// distinguishes the two cases.
-async fn tell_of_cut(
+async fn notify_of_truncation(
     cx: &Cx<OllamaState>,
     server: &OllamaServer,
     model: &str,
     asked: u64,
     read: u64,
 ) {
-    let given = size_of(&query_loaded_models(cx, server).await, model);
+    let given = loaded_context_size(&query_loaded_models(cx, server).await, model);
     if given.is_some_and(|given| given >= asked) || !cx.state().is_first_notice(server, model) {
         return;
     }
     let given = given.map_or_else(String::new, |given| {
         format!(": it gave the model {given} tokens of context, not {asked}")
     });
-    let shown = failure::shown_url(&server.root);
+    let shown = failure::url_for_errors(&server.root);
     cx.emit(&Delta::notice(format!(
         "`{shown}` read only {read} tokens of a longer request, and may have dropped the oldest \
          messages{given}; update Ollama to get an error instead"

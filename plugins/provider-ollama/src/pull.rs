@@ -36,7 +36,7 @@ pub struct ModelPull {
 ///
 /// # Errors
 /// `invalid_arguments` if it is not.
-pub fn check_name(model: &str) -> Result<()> {
+pub fn check_model_name(model: &str) -> Result<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.-:".contains(c);
     let is_part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -74,14 +74,14 @@ impl ModelPull {
         let mut deltas = Vec::new();
         for object in serde_json::Deserializer::from_slice(line).into_iter::<Value>() {
             let object = object.map_err(|_| refusal::foreign_server_error(&self.url))?;
-            deltas.extend(self.object(&object)?);
+            deltas.extend(self.read_progress(&object)?);
         }
         Ok(deltas)
     }
 
-    fn object(&mut self, line: &Value) -> Result<Option<Delta>> {
+    fn read_progress(&mut self, line: &Value) -> Result<Option<Delta>> {
         if !line["error"].is_null() {
-            return Err(not_pulled(failure::reported_error(&self.url, line)));
+            return Err(add_missing_model_hint(failure::reported_error(&self.url, line)));
         }
         let status =
             line["status"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
@@ -103,7 +103,7 @@ impl ModelPull {
         }
         let is_new = status != self.status;
         status.clone_into(&mut self.status);
-        Ok(is_new.then(|| Delta::notice(failure::shown_word(status))))
+        Ok(is_new.then(|| Delta::notice(failure::text_beginning(status))))
     }
 
     /// Returns true if the server has the model.
@@ -119,13 +119,14 @@ impl ModelPull {
         if self.is_done {
             return Ok(());
         }
-        let text = format!("`{}` stopped before it had the model", failure::shown_url(&self.url));
+        let text =
+            format!("`{}` stopped before it had the model", failure::url_for_errors(&self.url));
         Err(Error::new(ErrorKind::Provider, text).temporary().with_hint(AGAIN))
     }
 }
 
 /// Adds a hint if the model does not exist.
-pub(crate) fn not_pulled(error: Error) -> Error {
+pub(crate) fn add_missing_model_hint(error: Error) -> Error {
     let said = error.message.to_lowercase();
     if said.contains("does not exist") || said.contains("not found") {
         return error.with_hint("https://ollama.com/search lists the available models");

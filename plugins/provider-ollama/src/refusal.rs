@@ -17,7 +17,7 @@ const NO_MEMORY: [&str; 3] = ["more system memory", "out of memory", "unable to 
 /// Converts a refused request to a model into the error that the user sees.
 pub(crate) fn refusal_error(refusal: ErrorResponse, model: &str) -> Error {
     let ErrorResponse { status, body, had_key, error, .. } = refusal;
-    if is_foreign(status, &body) {
+    if is_foreign_answer(status, &body) {
         return error.with_hint(CHECK_URL);
     }
     let error = classify_error(error);
@@ -80,7 +80,7 @@ const CHECK_URL: &str = "check `OLLAMA_HOST`, or `base_url` of `[plugins.provide
 
 /// Returns true if a server does not know Ollama's paths. An Ollama server that does not know a
 /// model says so in JSON.
-pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
+pub(crate) fn is_foreign_answer(status: u16, body: &[u8]) -> bool {
     let says_why = || {
         let said = serde_json::from_slice::<Value>(body);
         said.is_ok_and(|said| said["error"].is_string())
@@ -90,7 +90,7 @@ pub(crate) fn is_foreign(status: u16, body: &[u8]) -> bool {
 
 /// Returns the error for an answer that does not come from Ollama.
 pub(crate) fn foreign_server_error(url: &str) -> Error {
-    let text = format!("`{}` does not answer like an Ollama server", failure::shown_url(url));
+    let text = format!("`{}` does not answer like an Ollama server", failure::url_for_errors(url));
     Error::new(ErrorKind::Provider, text).with_hint(CHECK_URL)
 }
 
@@ -102,14 +102,14 @@ pub(crate) fn unreachable_error(error: Error, server: &OllamaServer, has_answere
     if !never_began {
         return error;
     }
-    if server.is_here() && !has_answered {
+    if server.is_on_this_machine() && !has_answered {
         error.retry = Retry::Permanent;
     }
     error.with_hint(match server.named_by {
         ServerNameSource::Nothing => {
             "start Ollama with `ollama serve`; if it runs elsewhere, set `OLLAMA_HOST`"
         }
-        ServerNameSource::Host | ServerNameSource::BaseUrl if server.is_here() => {
+        ServerNameSource::Host | ServerNameSource::BaseUrl if server.is_on_this_machine() => {
             "start Ollama with `ollama serve`; if it runs elsewhere, check `OLLAMA_HOST`, or \
              `base_url` of `[plugins.provider-ollama]`"
         }

@@ -77,7 +77,7 @@ impl OllamaReply {
             return Err(compressed_answer_error(&self.url));
         }
         let text = String::from_utf8_lossy(line);
-        let text = self.characters.repair(&text).into_owned();
+        let text = self.characters.repair_json(&text).into_owned();
         let mut deltas = Vec::new();
         for object in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
             if self.end.is_some() {
@@ -88,12 +88,12 @@ impl OllamaReply {
                 Err(_) if self.lines == 0 => return Err(refusal::foreign_server_error(&self.url)),
                 Err(error) => return Err(failure::invalid_event_error(&self.url, &text, &error)),
             };
-            deltas.extend(self.object(&object)?);
+            deltas.extend(self.read_object(&object)?);
         }
-        Ok(deltas.into_iter().map(|delta| self.characters.join(delta)).collect())
+        Ok(deltas.into_iter().map(|delta| self.characters.join_delta(delta)).collect())
     }
 
-    fn object(&mut self, line: &Value) -> Result<Vec<Delta>> {
+    fn read_object(&mut self, line: &Value) -> Result<Vec<Delta>> {
         if !line["error"].is_null() {
             return Err(refusal::reported_error(&self.url, line));
         }
@@ -104,8 +104,8 @@ impl OllamaReply {
         if self.lines > EVENTS_MAX {
             return Err(answer_limit_error(&format!("{EVENTS_MAX} lines")));
         }
-        let deltas = self.message(&line["message"])?;
-        if self.answer.parts() > PARTS_MAX {
+        let deltas = self.read_message(&line["message"])?;
+        if self.answer.part_count() > PARTS_MAX {
             return Err(answer_limit_error(&format!("{PARTS_MAX} parts")));
         }
         if line["done"] == true {
@@ -119,7 +119,7 @@ impl OllamaReply {
     ///
     /// # Errors
     /// The errors of [`OllamaReply::read_line`].
-    pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+    pub fn read_last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
         let is_whole = serde_json::from_slice::<Value>(strip_byte_order_mark(line)).is_ok();
         let is_cut = strip_byte_order_mark(line).trim_ascii_start().starts_with(b"{");
         if !is_whole && (self.lines > 0 || is_cut) {
@@ -133,38 +133,38 @@ impl OllamaReply {
         self.end.is_some()
     }
 
-    fn message(&mut self, message: &Value) -> Result<Vec<Delta>> {
+    fn read_message(&mut self, message: &Value) -> Result<Vec<Delta>> {
         let piece = |key: &str| message[key].as_str().unwrap_or_default();
         let mut deltas = Vec::new();
         let thought = piece("thinking");
         if !thought.is_empty() {
-            deltas.extend(self.answer.thought(thought, Some(THOUGHT_MARK)));
+            deltas.extend(self.answer.add_thought(thought, Some(THOUGHT_MARK)));
         }
         // Older servers, and models without a parser, leave reasoning in the text.
-        for piece in self.tags.push(piece("content")) {
-            deltas.extend(self.untagged_delta(piece));
+        for piece in self.tags.push_text(piece("content")) {
+            deltas.extend(self.piece_to_delta(piece));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
             self.calls += 1;
             if self.calls > CALLS_MAX {
                 return Err(answer_limit_error(&format!("{CALLS_MAX} calls")));
             }
-            let call = self.call(&call["function"])?;
-            deltas.push(self.answer.call(call));
+            let call = self.parse_call(&call["function"])?;
+            deltas.push(self.answer.add_call(call));
         }
         Ok(deltas)
     }
 
-    fn untagged_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
+    fn piece_to_delta(&mut self, piece: ThinkPiece) -> Option<Delta> {
         match piece {
-            ThinkPiece::Text(text) => self.answer.text(&text),
+            ThinkPiece::Text(text) => self.answer.add_text(&text),
             // The thought is unsigned, because the model's template removes it and the server does
             // not want it back.
-            ThinkPiece::Thought(text) => self.answer.thought(&text, None),
+            ThinkPiece::Thought(text) => self.answer.add_thought(&text, None),
         }
     }
 
-    fn call(&mut self, function: &Value) -> Result<ToolCall> {
+    fn parse_call(&mut self, function: &Value) -> Result<ToolCall> {
         let name =
             function["name"].as_str().ok_or_else(|| refusal::foreign_server_error(&self.url))?;
         let mut number = self.ids.len() + 1;
@@ -192,7 +192,7 @@ impl OllamaReply {
                 OllamaEndReason::For(FinishReason::ContextExceeded)
             }
             Some("length") => OllamaEndReason::For(FinishReason::MaxTokens),
-            Some(word) => OllamaEndReason::InAWord(failure::shown_word(word)),
+            Some(word) => OllamaEndReason::InAWord(failure::text_beginning(word)),
         });
     }
 
@@ -202,11 +202,11 @@ impl OllamaReply {
     /// A temporary error if the answer was cut off, because the next attempt may be complete.
     pub fn finish(mut self) -> Result<Completion> {
         let Some(end) = self.end.take() else {
-            return Err(failure::cut_answer_error(&self.url, self.lines > 0));
+            return Err(failure::truncated_answer_error(&self.url, self.lines > 0));
         };
         // The host shows the held-back text from the completion.
         if let Some(piece) = self.tags.finish() {
-            drop(self.untagged_delta(piece));
+            drop(self.piece_to_delta(piece));
         }
         let mut completion = match end {
             OllamaEndReason::For(reason) => self.answer.finish(reason),

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, DataPart};
 use jaato_plugin_sdk_provider::exchange;
-use jaato_plugin_sdk_provider::shown::{BlobContents, data_of};
+use jaato_plugin_sdk_provider::shown::{BlobContents, visible_data};
 
 use crate::facts::{IMAGES, OllamaModelFacts};
 use crate::{history, thinking, tools};
@@ -88,11 +88,11 @@ pub fn wanted_blobs<'a>(
     request: &'a CompletionRequest,
     facts: &OllamaModelFacts,
 ) -> BTreeMap<&'a str, usize> {
-    if facts.can("vision") == Some(false) {
+    if facts.has_capability("vision") == Some(false) {
         return BTreeMap::new();
     }
     let is_image = |data: &&DataPart| IMAGES.contains(&data.mime_type.as_str());
-    let images = data_of(request).filter(is_image).filter_map(DataPart::blob_id);
+    let images = visible_data(request).filter(is_image).filter_map(DataPart::blob_id);
     images.map(|id| (id, IMAGE_BYTES_MAX)).collect()
 }
 
@@ -101,7 +101,10 @@ pub fn wanted_blobs<'a>(
 /// # Errors
 /// `configuration` for an option that the model does not support, `context_overflow` if the body is
 /// too large to send, `unknown_operation` if a message has an unknown role.
-pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Result<OllamaRequest> {
+pub fn write_request(
+    request: &CompletionRequest,
+    with: &RequestBodyInputs<'_>,
+) -> Result<OllamaRequest> {
     let asked = &request.options;
     let (system, format) = system_and_schema(request);
     let messages = history::write_messages(request, &system, with.blobs)?;
@@ -112,11 +115,11 @@ pub fn write(request: &CompletionRequest, with: &RequestBodyInputs<'_>) -> Resul
         stream: asked.stream != Some(false),
         truncate: false,
         shift: false,
-        keep_alive: keep_alive(with.keep_alive),
+        keep_alive: keep_alive_json(with.keep_alive),
         options: request_options(request, with.context_tokens),
         think: thinking::think_field(request, with.facts)?,
         format,
-        tools: tools::list(&request.tools),
+        tools: tools::write_tools(&request.tools),
         messages,
     };
     let body = exchange::serialize_body(&body, asked, BODY_BYTES_MAX)?;
@@ -159,7 +162,7 @@ fn request_options(request: &CompletionRequest, context_tokens: u64) -> Value {
 
 /// Writes how long a model stays loaded. The server reads a number as seconds, and a text as a
 /// duration with a unit.
-fn keep_alive(text: &str) -> Option<Value> {
+fn keep_alive_json(text: &str) -> Option<Value> {
     let text = text.trim();
     let number = || text.parse::<i64>().map_or_else(|_| json!(text), |seconds| json!(seconds));
     (!text.is_empty()).then(number)

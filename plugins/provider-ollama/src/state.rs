@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::endpoint::OllamaServer;
 use crate::facts::OllamaModelFacts;
-use crate::models::with_tag;
+use crate::models::name_with_tag;
 
 /// The variable that holds the API key for a server that needs one.
 pub(crate) const KEY: &str = "OLLAMA_API_KEY";
@@ -44,7 +44,7 @@ struct RememberedOllamaModels {
 }
 
 fn model_key(server: &OllamaServer, model: &str) -> (String, String) {
-    (server.root.clone(), with_tag(model))
+    (server.root.clone(), name_with_tag(model))
 }
 
 impl OllamaState {
@@ -56,7 +56,12 @@ impl OllamaState {
         self.0.lock().models.get(&model_key(server, model)).cloned()
     }
 
-    pub(crate) fn remember(&self, server: &OllamaServer, model: &str, known: KnownOllamaModel) {
+    pub(crate) fn remember_model(
+        &self,
+        server: &OllamaServer,
+        model: &str,
+        known: KnownOllamaModel,
+    ) {
         let mut remembered = self.0.lock();
         if remembered.models.len() >= REMEMBERED_MAX {
             *remembered = RememberedOllamaModels::default();
@@ -69,11 +74,11 @@ impl OllamaState {
         self.0.lock().models.remove(&model_key(server, model));
     }
 
-    pub(crate) fn is_used(&self, server: &OllamaServer, model: &str) -> bool {
+    pub(crate) fn is_model_used(&self, server: &OllamaServer, model: &str) -> bool {
         self.0.lock().used.contains(&model_key(server, model))
     }
 
-    pub(crate) fn set_used(&self, server: &OllamaServer, model: &str) {
+    pub(crate) fn set_model_used(&self, server: &OllamaServer, model: &str) {
         self.0.lock().used.insert(model_key(server, model));
     }
 
@@ -82,11 +87,11 @@ impl OllamaState {
         self.0.lock().told.insert(model_key(server, model))
     }
 
-    pub(crate) fn has_answered(&self, server: &OllamaServer) -> bool {
+    pub(crate) fn has_server_answered(&self, server: &OllamaServer) -> bool {
         self.0.lock().answered.contains(&server.root)
     }
 
-    pub(crate) fn set_answered(&self, server: &OllamaServer) {
+    pub(crate) fn set_server_answered(&self, server: &OllamaServer) {
         let mut remembered = self.0.lock();
         if !remembered.answered.contains(&server.root) {
             remembered.answered.insert(server.root.clone());

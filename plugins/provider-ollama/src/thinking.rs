@@ -20,7 +20,7 @@ pub(crate) fn think_field(
     let Some(effort) = request.options.effort.filter(|effort| *effort != Effort::Unknown) else {
         return Ok(None);
     };
-    if facts.can("thinking") == Some(false) {
+    if facts.has_capability("thinking") == Some(false) {
         if effort == Effort::None {
             return Ok(None);
         }
@@ -48,7 +48,7 @@ mod tests {
         think_field(&request, facts)
     }
 
-    fn facts(capabilities: &[&str], thinks_by_levels: bool) -> OllamaModelFacts {
+    fn model_facts(capabilities: &[&str], thinks_by_levels: bool) -> OllamaModelFacts {
         let capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
         OllamaModelFacts {
             capabilities: Some(capabilities),
@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn effort_becomes_on_or_off_or_a_level_by_model() {
-        let (thinks, levels) = (facts(&["thinking"], false), facts(&["thinking"], true));
+        let (thinks, levels) =
+            (model_facts(&["thinking"], false), model_facts(&["thinking"], true));
         for (effort, on, level) in [
             ("none", json!(false), json!("low")),
             ("minimal", json!(true), json!("low")),
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn effort_is_refused_for_a_model_without_thinking() {
-        let facts = facts(&["completion"], false);
+        let facts = model_facts(&["completion"], false);
         assert_eq!(think_value("none", &facts), Ok(None));
         let error = think_value("low", &facts).unwrap_err();
         assert_eq!(error.message, "the model `m` does not accept the option `effort`");

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::types::ToolSpec;
 const LISTS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
 /// Writes the list of tools.
-pub(crate) fn list(tools: &[ToolSpec]) -> Vec<Value> {
+pub(crate) fn write_tools(tools: &[ToolSpec]) -> Vec<Value> {
     let tool = |spec: &ToolSpec| {
         json!({ "type": "function", "function": {
             "name": spec.name,
@@ -22,7 +22,7 @@ pub(crate) fn list(tools: &[ToolSpec]) -> Vec<Value> {
 }
 
 fn tool_parameters(schema: &Value) -> Value {
-    let mut schema = fit_schema(schema);
+    let mut schema = adapt_schema(schema);
     schema["type"] = json!("object");
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
@@ -34,16 +34,16 @@ fn tool_parameters(schema: &Value) -> Value {
 }
 
 /// Converts a schema and its inner schemas to objects.
-fn fit_schema(schema: &Value) -> Value {
+fn adapt_schema(schema: &Value) -> Value {
     let Some(fields) = schema.as_object() else { return json!({}) };
     let mut written = Map::new();
     for (key, value) in fields {
         let value = match (key.as_str(), value) {
             ("properties", Value::Object(all)) => {
-                all.iter().map(|(name, one)| (name.clone(), fit_schema(one))).collect()
+                all.iter().map(|(name, one)| (name.clone(), adapt_schema(one))).collect()
             }
             (list, Value::Array(all)) if LISTS.contains(&list) => {
-                all.iter().map(fit_schema).collect()
+                all.iter().map(adapt_schema).collect()
             }
             _ => value.clone(),
         };

@@ -12,7 +12,11 @@ pub const TOKENS_BY_DEFAULT: u64 = 32_768;
 ///
 /// A larger loaded context is used, because another size makes the server load the model again. The
 /// server would silently reduce a size above the model's window, so this function reduces it.
-pub fn context_size(asked: Option<u32>, facts: &OllamaModelFacts, loaded: Option<u64>) -> u64 {
+pub fn choose_context_size(
+    asked: Option<u32>,
+    facts: &OllamaModelFacts,
+    loaded: Option<u64>,
+) -> u64 {
     let within = |tokens: u64| facts.window.map_or(tokens, |window| tokens.min(window));
     match asked.map(u64::from).or(facts.own_context) {
         Some(tokens) => within(tokens),
@@ -26,36 +30,48 @@ pub fn context_size(asked: Option<u32>, facts: &OllamaModelFacts, loaded: Option
 mod tests {
     use super::*;
 
-    fn facts(window: Option<u64>, own_context: Option<u64>) -> OllamaModelFacts {
+    fn model_facts(window: Option<u64>, own_context: Option<u64>) -> OllamaModelFacts {
         OllamaModelFacts { window, own_context, ..OllamaModelFacts::default() }
     }
 
     #[test]
     fn user_setting_overrides_modelfile_and_window_as_context_size() {
-        let large = facts(Some(262_144), None);
-        assert_eq!(context_size(Some(65_536), &large, None), 65_536);
+        let large = model_facts(Some(262_144), None);
+        assert_eq!(choose_context_size(Some(65_536), &large, None), 65_536);
         assert_eq!(
-            context_size(Some(4_096), &facts(Some(262_144), Some(8_192)), Some(9_999)),
+            choose_context_size(Some(4_096), &model_facts(Some(262_144), Some(8_192)), Some(9_999)),
             4_096
         );
-        assert_eq!(context_size(None, &facts(Some(262_144), Some(8_192)), Some(9_999)), 8_192);
-        assert_eq!(context_size(None, &large, None), TOKENS_BY_DEFAULT);
-        assert_eq!(context_size(None, &facts(Some(2_048), None), None), 2_048);
-        assert_eq!(context_size(None, &OllamaModelFacts::default(), None), TOKENS_BY_DEFAULT);
+        assert_eq!(
+            choose_context_size(None, &model_facts(Some(262_144), Some(8_192)), Some(9_999)),
+            8_192
+        );
+        assert_eq!(choose_context_size(None, &large, None), TOKENS_BY_DEFAULT);
+        assert_eq!(choose_context_size(None, &model_facts(Some(2_048), None), None), 2_048);
+        assert_eq!(
+            choose_context_size(None, &OllamaModelFacts::default(), None),
+            TOKENS_BY_DEFAULT
+        );
     }
 
     #[test]
     fn context_size_fits_the_window_and_keeps_larger_loaded_size() {
-        assert_eq!(context_size(Some(65_536), &facts(Some(2_048), None), None), 2_048);
-        assert_eq!(context_size(None, &facts(Some(2_048), Some(4_096)), None), 2_048);
-        assert_eq!(context_size(None, &facts(Some(131_072), None), Some(65_536)), 65_536);
-        assert_eq!(context_size(None, &facts(Some(131_072), None), Some(4_096)), TOKENS_BY_DEFAULT);
+        assert_eq!(choose_context_size(Some(65_536), &model_facts(Some(2_048), None), None), 2_048);
+        assert_eq!(choose_context_size(None, &model_facts(Some(2_048), Some(4_096)), None), 2_048);
+        assert_eq!(
+            choose_context_size(None, &model_facts(Some(131_072), None), Some(65_536)),
+            65_536
+        );
+        assert_eq!(
+            choose_context_size(None, &model_facts(Some(131_072), None), Some(4_096)),
+            TOKENS_BY_DEFAULT
+        );
     }
 
     #[test]
     fn cloud_model_gets_its_whole_context_window() {
-        let facts = OllamaModelFacts { is_remote: true, ..facts(Some(262_144), None) };
-        assert_eq!(context_size(None, &facts, None), 262_144);
-        assert_eq!(context_size(Some(4_096), &facts, None), 4_096);
+        let facts = OllamaModelFacts { is_remote: true, ..model_facts(Some(262_144), None) };
+        assert_eq!(choose_context_size(None, &facts, None), 262_144);
+        assert_eq!(choose_context_size(Some(4_096), &facts, None), 4_096);
     }
 }

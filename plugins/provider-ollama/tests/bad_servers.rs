@@ -13,7 +13,7 @@ use crate::vendor::talk_to;
 const HELLO: &str = "{\"message\":{\"content\":\"hello\"},\"done\":false}\n";
 const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
 
-fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+fn host_with_server(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     let server = FakeOllama::new([]);
     FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
         match request.head.url.ends_with("/api/chat") {
@@ -23,15 +23,15 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
     })
 }
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
 /// Streams these pieces, then ends the connection or leaves it open.
 #[track_caller]
-fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
+fn stream_pieces(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, Duration) {
     let pieces = pieces.to_vec();
-    let host = host(move || {
+    let host = host_with_server(move || {
         let stream = FakeStream::open();
         pieces.iter().for_each(|piece| stream.push(*piece));
         if ends {
@@ -39,12 +39,12 @@ fn streams(pieces: &[&'static str], ends: bool) -> (Result<Completion, Error>, D
         }
         FakeHttpAnswer::status(200).stream(stream)
     });
-    (host.complete(&request()).result, host.elapsed())
+    (host.complete(&completion_request()).result, host.elapsed())
 }
 
 #[test]
 fn complete_answer_ends_soon_even_if_the_connection_stays_open() {
-    let (result, took) = streams(&[HELLO, END], false);
+    let (result, took) = stream_pieces(&[HELLO, END], false);
     let hello = vec![Part::text("hello")];
     assert_eq!((result.unwrap().parts, took), (hello, Duration::from_millis(100)));
 }
@@ -72,7 +72,7 @@ fn an_error_in_mid_stream_has_its_kind_and_its_retry_class() {
 
 #[test]
 fn invalid_line_in_a_stream_is_a_temporary_error() {
-    let (result, _) = streams(&[HELLO, "nonsense\n", END], true);
+    let (result, _) = stream_pieces(&[HELLO, "nonsense\n", END], true);
     let error = result.unwrap_err();
     assert_eq!(error.retry, Retry::Temporary);
     assert!(error.message.contains("not valid JSON"), "{error}");

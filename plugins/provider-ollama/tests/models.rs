@@ -18,7 +18,7 @@ fn list_models(talk: &ModelConversation<FakeOllama>) -> Vec<(String, u64, usize)
         .collect()
 }
 
-fn usual(server: FakeOllama, config: Value) -> ModelConversation<FakeOllama> {
+fn talk_to_usual_models(server: FakeOllama, config: Value) -> ModelConversation<FakeOllama> {
     talk_with("qwen3:8b", server, config)
 }
 
@@ -39,10 +39,10 @@ fn installed_chat_models_are_listed_with_their_requested_context_size() {
         rows.map(|((name, size), sees)| (name.to_owned(), size, sees)).collect::<Vec<_>>()
     };
     let expected = all([32_768, 32_768, 32_768, 32_768, 2_048, 8_192, 202_752]);
-    assert_eq!(list_models(&usual(FakeOllama::new([]), json!({}))), expected);
+    assert_eq!(list_models(&talk_to_usual_models(FakeOllama::new([]), json!({}))), expected);
     let expected = all([4_096, 4_096, 4_096, 4_096, 2_048, 4_096, 4_096]);
     assert_eq!(
-        list_models(&usual(FakeOllama::new([]), json!({ "context_tokens": 4_096 }))),
+        list_models(&talk_to_usual_models(FakeOllama::new([]), json!({ "context_tokens": 4_096 }))),
         expected
     );
 }
@@ -50,7 +50,7 @@ fn installed_chat_models_are_listed_with_their_requested_context_size() {
 #[test]
 fn actual_context_size_is_listed_after_the_first_request() {
     let server = FakeOllama::new([OllamaTurn::text("a")]).with_context_max(3_000);
-    let mut talk = usual(server, json!({}));
+    let mut talk = talk_to_usual_models(server, json!({}));
     assert_eq!(list_models(&talk)[0].1, 32_768);
     talk.ask(Message::user("hi"));
     assert_eq!(list_models(&talk)[0].1, 3_000);

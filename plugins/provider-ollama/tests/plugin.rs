@@ -21,13 +21,13 @@ fn with_server(host: FakeHost) -> FakeHost {
     })
 }
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
 /// Returns a host whose server answers chats with `answer`, and other requests as a real server
 /// does.
-fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+fn host_with_server(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
     let server = FakeOllama::new([]);
     FakeHost::new(provider_ollama::__jaato::MODULE).with_http(move |request| {
         match request.head.url.ends_with("/api/chat") {
@@ -38,9 +38,11 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
 }
 
 #[track_caller]
-fn error_of(status: u16, body: &'static str) -> Error {
-    let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
-    host.complete(&request()).result.unwrap_err()
+fn error_for_answer(status: u16, body: &'static str) -> Error {
+    let host = host_with_server(move || {
+        FakeHttpAnswer::status(status).header("retry-after", "3").body(body)
+    });
+    host.complete(&completion_request()).result.unwrap_err()
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn model_facts_are_requested_only_once() {
 #[test]
 fn api_key_is_sent_only_to_a_base_url() {
     let with = |config: Value| {
-        let server = FakeOllama::new([OllamaTurn::text("hello")]).with_key("secret");
+        let server = FakeOllama::new([OllamaTurn::text("hello")]).with_api_key("secret");
         talk_with("qwen3:8b", server, config)
     };
     let mut talk = with(json!({ "base_url": "https://ollama.com" }));
@@ -91,7 +93,7 @@ fn server_that_does_not_run_hints_at_ollama_serve() {
             Err(error.with_hint("check that the server runs"))
         })
     };
-    let told = |config: Value| refusing(config).complete(&request()).result.unwrap_err();
+    let told = |config: Value| refusing(config).complete(&completion_request()).result.unwrap_err();
     let error = told(json!({}));
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
     let hint = "start Ollama with `ollama serve`; if it runs elsewhere, set `OLLAMA_HOST`";
@@ -193,21 +195,21 @@ fn server_errors_have_their_kind_and_a_hint() {
         (429, "", Provider, Retry::Temporary, None),
         (529, "busy", Provider, Retry::Temporary, None),
     ] {
-        let error = error_of(status, body);
+        let error = error_for_answer(status, body);
         assert_eq!((error.kind, error.retry), (kind, retry), "{body}: {error}");
         let says = error.hint.as_deref().unwrap_or_default();
         assert!(says.contains(hint.unwrap_or_default()), "{body}: {says}");
         assert_eq!(error.hint.is_some(), hint.is_some(), "{body}: {error}");
     }
-    assert_eq!(error_of(503, "").retry_after_ms, Some(3_000));
+    assert_eq!(error_for_answer(503, "").retry_after_ms, Some(3_000));
 }
 
 #[test]
 fn deltas_are_sent_immediately_and_partial_lines_count_as_alive() {
     let stream = FakeStream::open();
     let feed = stream.clone();
-    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
-    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
+    let host = host_with_server(move || FakeHttpAnswer::status(200).stream(stream.clone()));
+    let mut call = host.instance().unwrap().start_complete(&completion_request()).unwrap();
     feed.push("{\"message\":{\"content\":");
     assert!(matches!(call.next_delta(), Ok(Some(Delta::Alive))));
     feed.push("\"hel\"},\"done\":false}\n");
@@ -220,18 +222,20 @@ fn deltas_are_sent_immediately_and_partial_lines_count_as_alive() {
 #[test]
 fn broken_stream_is_an_error_unless_the_answer_was_complete() {
     let broken = |text: &'static str| {
-        host(move || {
+        host_with_server(move || {
             let stream = FakeStream::open();
             stream.push(text);
             stream.fail(Error::new(ErrorKind::Unavailable, "the exchange failed").temporary());
             FakeHttpAnswer::status(200).stream(stream)
         })
     };
-    let error =
-        broken("{\"message\":{\"content\":\"a\"}}\n").complete(&request()).result.unwrap_err();
+    let error = broken("{\"message\":{\"content\":\"a\"}}\n")
+        .complete(&completion_request())
+        .result
+        .unwrap_err();
     assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
     let all = "{\"message\":{\"content\":\"a\"}}\n{\"done\":true}\n";
-    assert!(broken(all).complete(&request()).result.is_ok());
+    assert!(broken(all).complete(&completion_request()).result.is_ok());
 }
 
 #[test]
@@ -243,5 +247,5 @@ fn older_server_without_show_and_ps_still_answers() {
             false => FakeHttpAnswer::status(404).body("404 page not found"),
         })
     });
-    assert_eq!(host.complete(&request()).result.unwrap().parts, [Part::text("a")]);
+    assert_eq!(host.complete(&completion_request()).result.unwrap().parts, [Part::text("a")]);
 }

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{Delta, PullModelAnswer, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, FinishedCall};
 use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY};
-use provider_ollama::pull::{ModelPull, check_name};
+use provider_ollama::pull::{ModelPull, check_model_name};
 
 use crate::vendor::{talk_to, talk_with};
 
@@ -67,7 +67,7 @@ fn invalid_model_name_is_refused_before_pulling() {
         assert!(talk.host.http_requests().is_empty());
     }
     for name in ["a", "qwen3:8b", "hf.co/owner/model-GGUF:Q4_K_M", "host:5000/n/m:t"] {
-        assert_eq!(check_name(name), Ok(()), "{name}");
+        assert_eq!(check_model_name(name), Ok(()), "{name}");
     }
 }
 

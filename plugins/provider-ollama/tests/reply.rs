@@ -11,16 +11,16 @@ use provider_ollama::reply::OllamaReply;
 
 const URL: &str = "http://h:1/api/chat";
 
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     CompletionRequest::new("qwen3:8b", vec![Message::user("hi")])
 }
 
-fn reply() -> OllamaReply {
-    OllamaReply::new(URL, &request(), None, false)
+fn ollama_reply() -> OllamaReply {
+    OllamaReply::new(URL, &completion_request(), None, false)
 }
 
 /// Returns the bytes of an answer with all kinds of content.
-fn body() -> Vec<u8> {
+fn answer_body() -> Vec<u8> {
     let said = [
         OllamaAnswerPiece::Thought("I should — look".to_owned()),
         OllamaAnswerPiece::Text("I look: Grüße, 漢字\n".to_owned()),
@@ -42,21 +42,21 @@ fn body() -> Vec<u8> {
 /// Reads pieces as the plugin does.
 fn read_pieces(pieces: &[&[u8]]) -> Result<(Vec<Delta>, Completion)> {
     let (mut lines, mut reply, mut deltas) =
-        (StreamLineSplitter::new(8 * 1024 * 1024), reply(), Vec::new());
+        (StreamLineSplitter::new(8 * 1024 * 1024), ollama_reply(), Vec::new());
     for piece in pieces {
         for line in lines.push(piece)? {
             deltas.extend(reply.read_line(&line)?);
         }
     }
     if let Some(line) = lines.finish() {
-        deltas.extend(reply.last_line(&line)?);
+        deltas.extend(reply.read_last_line(&line)?);
     }
     Ok((deltas, reply.finish()?))
 }
 
 #[test]
 fn answer_is_the_same_however_it_is_split() {
-    let body = body();
+    let body = answer_body();
     let whole = read_pieces(&[&body]).unwrap();
     assert_eq!(whole.1.parts.len(), 4);
     for at in 0..=body.len() {
@@ -68,7 +68,7 @@ fn answer_is_the_same_however_it_is_split() {
 
 #[test]
 fn answer_that_ends_before_its_last_line_is_truncated() {
-    let body = body();
+    let body = answer_body();
     let last = body[..body.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
     for at in 0..body.len() - 1 {
         let error = read_pieces(&[&body[..at]]).unwrap_err();
@@ -83,7 +83,7 @@ fn answer_that_ends_before_its_last_line_is_truncated() {
 
 #[test]
 fn line_ends_and_blank_lines_do_not_change_the_answer() {
-    let body = String::from_utf8(body()).unwrap();
+    let body = String::from_utf8(answer_body()).unwrap();
     let whole = read_pieces(&[body.as_bytes()]).unwrap();
     for other in [body.replace('\n', "\r\n"), body.replace('\n', "\n\n"), format!("\n \n{body}\n")]
     {
@@ -93,7 +93,7 @@ fn line_ends_and_blank_lines_do_not_change_the_answer() {
 
 #[test]
 fn number_of_events_and_calls_in_an_answer_is_limited() {
-    let mut reply = reply();
+    let mut reply = ollama_reply();
     let nothing = br#"{"message":{"content":""}}"#;
     for _ in 0..EVENTS_MAX {
         reply.read_line(nothing).unwrap();
@@ -102,7 +102,7 @@ fn number_of_events_and_calls_in_an_answer_is_limited() {
     let call = |count: usize| {
         let calls = vec![json!({ "function": { "name": "a", "arguments": {} } }); count];
         let line = json!({ "message": { "tool_calls": calls } }).to_string();
-        self::reply().read_line(line.as_bytes()).map(|deltas| deltas.len())
+        ollama_reply().read_line(line.as_bytes()).map(|deltas| deltas.len())
     };
     assert_eq!(call(CALLS_MAX), Ok(CALLS_MAX));
     assert_eq!(call(CALLS_MAX + 1).unwrap_err().kind, ErrorKind::LimitReached);
@@ -127,7 +127,7 @@ fn answer_not_from_ollama_is_an_error_with_a_hint() {
     }
 }
 
-fn line(content: &str) -> String {
+fn content_line(content: &str) -> String {
     format!("{{\"message\":{{\"content\":\"{content}\"}},\"done\":false}}\n")
 }
 
@@ -136,13 +136,16 @@ const END: &str = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\"
 #[test]
 fn think_tags_and_split_surrogates_of_other_servers_are_read() {
     let parts = |body: String| read_pieces(&[body.as_bytes()]).unwrap().1.parts;
-    let thoughts = [line("<thi"), line("nk>hm</think>"), line("yes"), END.to_owned()].concat();
+    let thoughts =
+        [content_line("<thi"), content_line("nk>hm</think>"), content_line("yes"), END.to_owned()]
+            .concat();
     assert_eq!(parts(thoughts), [Part::thought("hm"), Part::text("yes")]);
-    let halves = [line(r"a\ud83e"), line(r"\udd80b\ud83dc"), END.to_owned()].concat();
+    let halves =
+        [content_line(r"a\ud83e"), content_line(r"\udd80b\ud83dc"), END.to_owned()].concat();
     assert_eq!(parts(halves), [Part::text("a🦀b\u{fffd}c")]);
-    let marked = format!("\u{feff}{}{END}", line("yes"));
+    let marked = format!("\u{feff}{}{END}", content_line("yes"));
     assert_eq!(parts(marked), [Part::text("yes")]);
-    let two = format!("{}{END}", line("yes").trim_end());
+    let two = format!("{}{END}", content_line("yes").trim_end());
     assert_eq!(parts(two), [Part::text("yes")]);
     let error = read_pieces(&[b"\x1f\x8b\x08\0\0\0"]).unwrap_err();
     assert!(error.message.contains("compressed answer (gzip)") && error.hint.is_some(), "{error}");

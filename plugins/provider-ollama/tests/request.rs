@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     CompletionRequest, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
 };
 use provider_ollama::facts::OllamaModelFacts;
-use provider_ollama::request::{RequestBodyInputs, write};
+use provider_ollama::request::{RequestBodyInputs, write_request};
 
 fn encode_request(request: &CompletionRequest) -> Value {
     let with = RequestBodyInputs {
@@ -17,10 +17,10 @@ fn encode_request(request: &CompletionRequest) -> Value {
         keep_alive: "5m",
         blobs: &Default::default(),
     };
-    serde_json::from_slice(&write(request, &with).unwrap().body).unwrap()
+    serde_json::from_slice(&write_request(request, &with).unwrap().body).unwrap()
 }
 
-fn tool() -> ToolSpec {
+fn tool_spec() -> ToolSpec {
     ToolSpec { name: "look".into(), ..ToolSpec::default() }
 }
 
@@ -29,7 +29,7 @@ fn output_schema_is_enforced_without_tools_and_described_with_tools() {
     let mut request = CompletionRequest::new("m", vec![Message::user("hi")]);
     request.options.output_schema = Some(json!({ "type": "integer" }));
     assert_eq!(encode_request(&request)["format"], json!({ "type": "integer" }));
-    request.tools = vec![tool()];
+    request.tools = vec![tool_spec()];
     let words = "Answer with one JSON value that matches this JSON Schema, and nothing else:\n\
                  {\"type\":\"integer\"}";
     for (system, expected) in
@@ -61,7 +61,7 @@ fn whole_conversation_is_written_with_its_context_size() {
         ],
     );
     request.system = "Be brief.".to_owned();
-    request.tools = vec![tool()];
+    request.tools = vec![tool_spec()];
     request.options = serde_json::from_value(json!({
         "max_output_tokens": 7, "temperature": 0.5, "stream": false, "effort": "high",
         "stop": ["END"], "seed": 5,
@@ -156,5 +156,5 @@ fn unknown_role_is_refused() {
         keep_alive: "",
         blobs: &Default::default(),
     };
-    assert_eq!(write(&request, &with).unwrap_err().kind, ErrorKind::UnknownOperation);
+    assert_eq!(write_request(&request, &with).unwrap_err().kind, ErrorKind::UnknownOperation);
 }

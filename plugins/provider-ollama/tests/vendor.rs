@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_testkit::FinishedCall;
 use jaato_vendors::ollama::{FakeOllama, OllamaAnswerPiece, OllamaTurn};
-use jaato_vendors::{ModelConversation, strange_history};
+use jaato_vendors::{ModelConversation, unusual_history};
 
 const MODELS: [&str; 3] = ["qwen3:8b", "gpt-oss:20b", "big:cloud"];
 
@@ -24,32 +24,32 @@ pub fn talk_with(model: &str, server: FakeOllama, config: Value) -> ModelConvers
     ModelConversation::new(provider_ollama::__jaato::MODULE, config, server, model)
 }
 
-fn with_tool(talk: ModelConversation<FakeOllama>) -> ModelConversation<FakeOllama> {
+fn add_tool(talk: ModelConversation<FakeOllama>) -> ModelConversation<FakeOllama> {
     talk.with_tool("look", json!({ "type": "object", "properties": { "at": true } }))
 }
 
-fn thought(text: &str) -> OllamaAnswerPiece {
+fn thought_piece(text: &str) -> OllamaAnswerPiece {
     OllamaAnswerPiece::Thought(text.to_owned())
 }
 
-fn text(text: &str) -> OllamaAnswerPiece {
+fn text_piece(text: &str) -> OllamaAnswerPiece {
     OllamaAnswerPiece::Text(text.to_owned())
 }
 
-fn call(arguments: Value) -> OllamaAnswerPiece {
+fn call_piece(arguments: Value) -> OllamaAnswerPiece {
     OllamaAnswerPiece::Call("look".to_owned(), arguments)
 }
 
-fn turns() -> [OllamaTurn; 4] {
+fn example_turns() -> [OllamaTurn; 4] {
     [
         OllamaTurn::with_pieces([
-            thought("I should look."),
-            text("I look."),
-            call(json!({ "at": "a" })),
-            call(json!({})),
+            thought_piece("I should look."),
+            text_piece("I look."),
+            call_piece(json!({ "at": "a" })),
+            call_piece(json!({})),
         ]),
-        OllamaTurn::with_pieces([thought("again"), call(json!({ "at": "é" }))]),
-        OllamaTurn::with_pieces([thought("so"), text("one, 漢字")]),
+        OllamaTurn::with_pieces([thought_piece("again"), call_piece(json!({ "at": "é" }))]),
+        OllamaTurn::with_pieces([thought_piece("so"), text_piece("one, 漢字")]),
         OllamaTurn::text("Bye."),
     ]
 }
@@ -58,7 +58,7 @@ fn turns() -> [OllamaTurn; 4] {
 fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
     for model in MODELS {
         for effort in [None, Some(Effort::None), Some(Effort::Low), Some(Effort::Max)] {
-            let mut talk = with_tool(talk_to(model, turns()));
+            let mut talk = add_tool(talk_to(model, example_turns()));
             talk.request.options.effort = effort;
             let first = talk.ask(Message::user("look"));
             assert_eq!(first.finish_reason, FinishReason::ToolUse, "{model} {effort:?}");
@@ -68,7 +68,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
             talk.ask(Message::user("thanks"));
             let accepted = talk.vendor.accepted_requests();
             assert_eq!(accepted.len(), 4, "{model} {effort:?}");
-            assert_eq!(talk.vendor.reloads(), 0);
+            assert_eq!(talk.vendor.reload_count(), 0);
             let thinks = effort != Some(Effort::None) || model == "gpt-oss:20b";
             let thoughts = accepted[3].to_string().matches("\"thinking\"").count();
             assert_eq!(thoughts, if thinks { 3 } else { 0 }, "{model} {effort:?}");
@@ -78,7 +78,7 @@ fn vendor_accepts_thoughts_and_calls_of_earlier_turns() {
 
 #[test]
 fn successive_requests_share_a_common_prefix() {
-    let mut talk = with_tool(talk_to("qwen3:8b", turns()));
+    let mut talk = add_tool(talk_to("qwen3:8b", example_turns()));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     talk.answer(&second);
@@ -110,12 +110,12 @@ fn context_size_is_always_set_and_stays_the_same() {
         // Another client now loads the model with another size.
         talk.ask(Message::user("ho"));
         assert_eq!(sizes(&talk), [expected, expected], "{model}");
-        assert_eq!(talk.vendor.reloads(), 0);
+        assert_eq!(talk.vendor.reload_count(), 0);
     }
-    let server = FakeOllama::new([OllamaTurn::text("a")]).with_loaded("qwen3:8b", 40_960);
+    let server = FakeOllama::new([OllamaTurn::text("a")]).with_loaded_model("qwen3:8b", 40_960);
     let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.ask(Message::user("hi"));
-    assert_eq!((sizes(&talk), talk.vendor.reloads()), (vec![40_960], 0));
+    assert_eq!((sizes(&talk), talk.vendor.reload_count()), (vec![40_960], 0));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn overlong_conversation_is_a_context_overflow_and_never_truncated() {
     assert_eq!((&body["truncate"], &body["shift"]), (&json!(false), &json!(false)));
 }
 
-fn notices(finished: &FinishedCall<Completion>) -> Vec<String> {
+fn shown_notices(finished: &FinishedCall<Completion>) -> Vec<String> {
     let text = |delta: &Delta| match delta {
         Delta::Notice { text, .. } => Some(text.clone()),
         _ => None,
@@ -139,13 +139,13 @@ fn notices(finished: &FinishedCall<Completion>) -> Vec<String> {
 #[test]
 fn silent_truncation_by_the_server_is_reported_once() {
     let server = FakeOllama::new(["a", "b"].map(OllamaTurn::text))
-        .cutting_silently()
+        .with_silent_truncation()
         .with_context_max(4_096);
     let mut talk = talk_with("qwen3:8b", server, json!({}));
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
     assert_eq!(finished.result.as_ref().unwrap().usage.prompt_tokens, 4_096);
-    let notices_told = notices(&finished);
+    let notices_told = shown_notices(&finished);
     let [notice] = &notices_told[..] else { panic!("{:?}", finished.deltas) };
     assert_eq!(
         notice,
@@ -153,7 +153,7 @@ fn silent_truncation_by_the_server_is_reported_once() {
          the oldest messages: it gave the model 4096 tokens of context, not 32768; update Ollama \
          to get an error instead"
     );
-    assert!(notices(&talk.host.complete(&talk.request)).is_empty());
+    assert!(shown_notices(&talk.host.complete(&talk.request)).is_empty());
 }
 
 #[test]
@@ -161,15 +161,19 @@ fn fully_read_request_gives_no_truncation_notice() {
     let mut talk = talk_to("qwen3:8b", [OllamaTurn::text("a")]);
     talk.request.messages = vec![Message::user("word ".repeat(20_000))];
     let finished = talk.host.complete(&talk.request);
-    assert!(finished.result.is_ok() && notices(&finished).is_empty(), "{:?}", finished.deltas);
+    assert!(
+        finished.result.is_ok() && shown_notices(&finished).is_empty(),
+        "{:?}",
+        finished.deltas
+    );
 }
 
 #[test]
 fn image_is_sent_to_vision_models_and_described_to_others() {
     let image = || DataPart::blob("image/png", "b-1");
     for (model, sees) in [("qwen3-vl:8b", true), ("qwen3:8b", false)] {
-        let turns = [OllamaTurn::with_pieces([call(json!({}))]), OllamaTurn::text("A cat.")];
-        let mut talk = with_tool(talk_to(model, turns));
+        let turns = [OllamaTurn::with_pieces([call_piece(json!({}))]), OllamaTurn::text("A cat.")];
+        let mut talk = add_tool(talk_to(model, turns));
         let parts = vec![
             Part::text("What is it?"),
             Part::Data(image()),
@@ -198,7 +202,7 @@ fn image_is_sent_to_vision_models_and_described_to_others() {
 fn history_of_another_provider_is_accepted() {
     for model in MODELS {
         let mut talk = talk_to(model, [OllamaTurn::text("a"), OllamaTurn::text("b")]);
-        talk.request.messages = strange_history();
+        talk.request.messages = unusual_history();
         talk.ask(Message::user("and you?"));
         talk.ask(Message::user("sure?"));
         let sent = talk.vendor.accepted_requests()[1].to_string();
@@ -209,10 +213,10 @@ fn history_of_another_provider_is_accepted() {
 #[test]
 fn call_ids_are_unique_across_the_conversation() {
     let turns = [
-        OllamaTurn::with_pieces([call(json!({})), call(json!({}))]),
-        OllamaTurn::with_pieces([call(json!({}))]),
+        OllamaTurn::with_pieces([call_piece(json!({})), call_piece(json!({}))]),
+        OllamaTurn::with_pieces([call_piece(json!({}))]),
     ];
-    let mut talk = with_tool(talk_to("qwen3:8b", turns));
+    let mut talk = add_tool(talk_to("qwen3:8b", turns));
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
     let ids: Vec<_> = [first, second]
@@ -250,7 +254,7 @@ fn every_listed_option_is_accepted_or_refused_by_name() {
             json!({ "effort": "none", "stream": false }),
             json!({ "output_schema": { "type": "object" } }),
         ] {
-            let mut talk = with_tool(talk_to(model, [OllamaTurn::text("a")]));
+            let mut talk = add_tool(talk_to(model, [OllamaTurn::text("a")]));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.messages = vec![Message::user("hi")];
             let result = talk.send();
@@ -267,10 +271,10 @@ fn every_listed_option_is_accepted_or_refused_by_name() {
 
 #[test]
 fn unstreamed_answer_equals_the_streamed_one() {
-    for turn in turns() {
+    for turn in example_turns() {
         let mut ends = Vec::new();
         for stream in [None, Some(false)] {
-            let mut talk = with_tool(talk_to("qwen3:8b", [turn.clone()]));
+            let mut talk = add_tool(talk_to("qwen3:8b", [turn.clone()]));
             talk.request.options.stream = stream;
             ends.push(talk.ask(Message::user("hi")));
         }
