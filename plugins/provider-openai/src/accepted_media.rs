@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
-use jaato_plugin_sdk_provider::chat::is_of_family;
+use jaato_plugin_sdk_provider::chat::is_in_model_family;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF};
 
 /// OpenAI's models by the start of their names, with the media that they accept. The first match
@@ -86,9 +86,9 @@ pub(crate) fn media_from_lm_studio(answer: &Value, model: &str) -> Option<Vec<St
 }
 
 /// Adds what is known about the vendor's own models.
-pub(crate) fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
+pub(crate) fn add_known_media(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.accepts.is_none()) {
-        let known = OPENAI.iter().find(|(beginning, _)| is_of_family(&info.name, beginning));
+        let known = OPENAI.iter().find(|(beginning, _)| is_in_model_family(&info.name, beginning));
         info.accepts = known.map(|(_, sight)| sight.media_types());
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     fn files_are_accepted_only_by_the_vendors_own_models() {
         let accepts = |name: &str, is_vendors| {
             let mut infos = [ModelInfo::new(name)];
-            add_known(&mut infos, is_vendors);
+            add_known_media(&mut infos, is_vendors);
             infos[0].accepts.as_ref().map(Vec::len)
         };
         for (name, expected) in [

@@ -166,7 +166,7 @@ impl OpenAiDialect {
     }
 
     /// Returns the facts about this dialect's server.
-    pub(crate) fn server(self) -> &'static DialectServer {
+    pub(crate) fn server_facts(self) -> &'static DialectServer {
         SERVERS.iter().find(|server| server.dialect == self).unwrap_or(&COMMON)
     }
 }
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn every_known_server_is_found_with_valid_json_fields() {
         for server in &SERVERS {
-            assert_eq!(server.dialect.server().hosts, server.hosts);
+            assert_eq!(server.dialect.server_facts().hosts, server.hosts);
             for (_, text) in server.quirks.fields_beside_tools {
                 assert!(serde_json::from_str::<Value>(text).is_ok());
             }
         }
-        assert_eq!(OpenAiDialect::Auto.server().dialect, OpenAiDialect::Common);
+        assert_eq!(OpenAiDialect::Auto.server_facts().dialect, OpenAiDialect::Common);
     }
 }

@@ -26,7 +26,7 @@ fn strip_pasted_path(base: &str) -> &str {
 /// Joins the server's root and a path, for servers that also have a native API at their root.
 /// Returns `None` unless the base URL uses plain http and ends in `/v1`. Vendors' servers use https
 /// and have no such API.
-pub fn at_root(base: &str, path: &str) -> Option<String> {
+pub fn join_server_root(base: &str, path: &str) -> Option<String> {
     let base = base.trim();
     let base = strip_pasted_path(base.split('?').next().unwrap_or(base));
     let root = base.strip_suffix("/v1").filter(|root| root.starts_with("http://"))?;
@@ -34,7 +34,7 @@ pub fn at_root(base: &str, path: &str) -> Option<String> {
 }
 
 /// Returns true if a base URL is the vendor's own. More is known about its models than it lists.
-pub fn is_vendors(base: &str) -> bool {
+pub fn is_vendor_url(base: &str) -> bool {
     dialect_of_server(base, OpenAiDialect::Auto) == OpenAiDialect::OpenAi
 }
 
@@ -109,17 +109,17 @@ mod tests {
     #[test]
     fn server_root_is_known_only_for_self_hosted_servers() {
         for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions?x=1"] {
-            assert_eq!(at_root(base, "props").as_deref(), Some("http://h:1/props"));
+            assert_eq!(join_server_root(base, "props").as_deref(), Some("http://h:1/props"));
         }
-        assert_eq!(at_root("http://h/x/v1", "props").as_deref(), Some("http://h/x/props"));
+        assert_eq!(join_server_root("http://h/x/v1", "props").as_deref(), Some("http://h/x/props"));
         for base in [VENDOR, "https://h/v1", "http://h:1", "http://h/v1beta/openai"] {
-            assert_eq!(at_root(base, "props"), None, "{base}");
+            assert_eq!(join_server_root(base, "props"), None, "{base}");
         }
     }
 
     #[test]
     fn vendor_is_recognized_only_by_its_exact_host() {
-        assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
+        assert!(is_vendor_url(VENDOR) && is_vendor_url("https://api.openai.com"));
         let of = |base: &str| dialect_of_server(base, OpenAiDialect::Auto);
         assert_eq!(of(VENDOR), OpenAiDialect::OpenAi);
         assert_eq!(of("https://openrouter.ai/api/v1"), OpenAiDialect::OpenRouter);
@@ -129,7 +129,7 @@ mod tests {
             "https://api.openai.com.evil/v1",
             "https://h/api.openai.com",
         ] {
-            assert!(!is_vendors(other), "{other}");
+            assert!(!is_vendor_url(other), "{other}");
             assert_eq!(of(other), OpenAiDialect::Common);
         }
     }

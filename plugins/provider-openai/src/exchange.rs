@@ -20,14 +20,14 @@ pub(crate) async fn refusal_error(
 ) -> ErrorResponse {
     let mut refusal = exchange::read_refusal(cx, url, response).await;
     let (status, body) = (refusal.status, &refusal.body);
-    let key = presets::variable_of(config.base_url.trim(), KEY);
+    let key = presets::api_key_variable(config.base_url.trim(), KEY);
     let of_azure =
         endpoint::dialect_of_server(&config.base_url, config.dialect) == OpenAiDialect::Azure;
     let azures = (of_azure && status == 401 && refusal.had_key).then(|| azure_key_hint(&key));
     let hint = azures.or_else(|| settings_hint(url, status, body));
     let hint = hint.or_else(|| chat::refusal_hint(status, body, refusal.had_key, &key));
     let may_pass = is_broken_call(status, body);
-    let is_too_long = is_silent_overflow(config, status, body);
+    let is_too_long = is_unexplained_overflow(config, status, body);
     if let Some(hint) = hint {
         refusal.error = refusal.error.with_hint(hint);
     }
@@ -42,7 +42,7 @@ pub(crate) async fn refusal_error(
 
 /// Returns true if a server refuses a long conversation in its own way: Cerebras sends an empty
 /// body.
-fn is_silent_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
+fn is_unexplained_overflow(config: &Config, status: u16, body: &[u8]) -> bool {
     let dialect = endpoint::dialect_of_server(&config.base_url, config.dialect);
     dialect == OpenAiDialect::Cerebras && status == 400 && body.trim_ascii().is_empty()
 }
@@ -98,11 +98,12 @@ mod tests {
     fn empty_error_body_is_a_context_overflow_only_at_cerebras() {
         let of = |base: &str| Config { base_url: base.to_owned(), ..Config::default() };
         let cerebras = of("https://api.cerebras.ai/v1");
-        assert!(is_silent_overflow(&cerebras, 400, b" \n"));
+        assert!(is_unexplained_overflow(&cerebras, 400, b" \n"));
         assert!(
-            !is_silent_overflow(&cerebras, 400, b"no") && !is_silent_overflow(&cerebras, 500, b"")
+            !is_unexplained_overflow(&cerebras, 400, b"no")
+                && !is_unexplained_overflow(&cerebras, 500, b"")
         );
-        assert!(!is_silent_overflow(&of("http://h/v1"), 400, b""));
+        assert!(!is_unexplained_overflow(&of("http://h/v1"), 400, b""));
     }
 
     #[test]

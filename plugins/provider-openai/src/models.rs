@@ -22,9 +22,10 @@ const CONTEXT_KEYS: [&str; 6] = [
 ///
 /// # Errors
 /// `provider` if the body is not a list of models.
-pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
+pub fn parse_model_list(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     let wrong = || {
-        let text = format!("`{}` did not answer with a list of models", failure::shown_url(url));
+        let text =
+            format!("`{}` did not answer with a list of models", failure::url_for_errors(url));
         Error::new(ErrorKind::Provider, text).with_hint("check the base url: most end in `/v1`")
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
@@ -36,7 +37,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
         (Value::Array(models), _) => models.as_slice(),
         (_, Some(_) | None) => return Err(wrong()),
     };
-    let mut infos: Vec<ModelInfo> = models.iter().filter_map(model_info).collect();
+    let mut infos: Vec<ModelInfo> = models.iter().filter_map(parse_model_info).collect();
     if infos.is_empty() && !models.is_empty() {
         return Err(wrong());
     }
@@ -45,7 +46,7 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
     Ok(infos)
 }
 
-fn model_info(model: &Value) -> Option<ModelInfo> {
+fn parse_model_info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
     let told = |key: &str| model[key].as_u64().filter(|tokens| *tokens > 0);
     let context_limit = CONTEXT_KEYS.into_iter().find_map(told);
@@ -61,8 +62,8 @@ fn model_info(model: &Value) -> Option<ModelInfo> {
 mod tests {
     use super::*;
 
-    fn names(body: &str) -> Result<Vec<(String, Option<u64>)>> {
-        let infos = read("http://u:p@h/v1/models", body.as_bytes())?;
+    fn parsed_names(body: &str) -> Result<Vec<(String, Option<u64>)>> {
+        let infos = parse_model_list("http://u:p@h/v1/models", body.as_bytes())?;
         Ok(infos.into_iter().map(|info| (info.name, info.context_limit)).collect())
     }
 
@@ -70,10 +71,10 @@ mod tests {
     fn models_are_sorted_and_unique_with_their_context_window() {
         let body = r#"{"object":"list","data":[{"id":"b"},{"id":"a","max_model_len":4096},
             {"id":""},{"x":1},{"id":"b"}]}"#;
-        assert_eq!(names(body), Ok(vec![("a".into(), Some(4096)), ("b".into(), None)]));
-        assert_eq!(names(r#"{"object":"list","data":null}"#), Ok(vec![]));
+        assert_eq!(parsed_names(body), Ok(vec![("a".into(), Some(4096)), ("b".into(), None)]));
+        assert_eq!(parsed_names(r#"{"object":"list","data":null}"#), Ok(vec![]));
         assert_eq!(
-            names(r#"[{"id":"b"},{"id":"a"}]"#),
+            parsed_names(r#"[{"id":"b"},{"id":"a"}]"#),
             Ok(vec![("a".into(), None), ("b".into(), None)])
         );
     }
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn invalid_model_list_error_hides_the_password() {
         for body in ["", "<html>", "[1]", r#"[{"x":1}]"#, r#"{"data":1}"#, r#"{"models":[]}"#] {
-            let error = names(body).unwrap_err();
+            let error = parsed_names(body).unwrap_err();
             let text = "`http://…@h/v1/models` did not answer with a list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
         }

@@ -66,9 +66,9 @@ impl Provider for OpenAiProvider {
             return Err(refusal_error(cx, &config, &url, response).await.error);
         }
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::exchange_error)?;
-        let mut infos = models::read(&url, &body)?;
-        window::add_known(&mut infos, endpoint::is_vendors(base));
-        accepted_media::add_known(&mut infos, endpoint::is_vendors(base));
+        let mut infos = models::parse_model_list(&url, &body)?;
+        window::add_known_windows(&mut infos, endpoint::is_vendor_url(base));
+        accepted_media::add_known_media(&mut infos, endpoint::is_vendor_url(base));
         add_model_in_use(cx, base, &mut infos).await;
         Ok(infos)
     }
@@ -83,7 +83,8 @@ async fn complete_chat(
     asked: PreparedRequest,
 ) -> Result<Completion> {
     let url = endpoint::join_api_path(&config.base_url, "chat/completions");
-    let quirks = &endpoint::dialect_of_server(&config.base_url, config.dialect).server().quirks;
+    let quirks =
+        &endpoint::dialect_of_server(&config.base_url, config.dialect).server_facts().quirks;
     let request = &asked.0;
     let mut habits =
         cx.state().chat.find_requirement(&url, &request.model).unwrap_or(quirks.habits);
@@ -92,7 +93,7 @@ async fn complete_chat(
         let written = Arc::clone(&asked);
         let write = move |_: &Reporter| chat::request_body(&written.0, quirks, habits, &written.1);
         let body = cx.blocking(write).await??;
-        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::from_request(request))
             .credential(KEY)
             .body(body);
         let response = sent.send().await.map_err(failure::exchange_error)?;
@@ -101,10 +102,10 @@ async fn complete_chat(
         }
         let refused = refusal_error(cx, config, &url, response).await;
         let wish = chat::requested_change(refused.status, &refused.body);
-        let other = wish.and_then(|wish| habits.adapt(wish, request));
+        let other = wish.and_then(|wish| habits.adapt_to_refusal(wish, request));
         habits = other.ok_or(refused.error)?;
         // The server has not processed the request yet, so this is not a retry.
-        cx.state().chat.remember(&url, &request.model, habits);
+        cx.state().chat.remember_requirement(&url, &request.model, habits);
     }
 }
 
@@ -114,7 +115,7 @@ async fn complete_responses(
     asked: PreparedRequest,
 ) -> Result<Completion> {
     let url = endpoint::join_api_path(&config.base_url, "responses");
-    let server = endpoint::dialect_of_server(&config.base_url, config.dialect).server();
+    let server = endpoint::dialect_of_server(&config.base_url, config.dialect).server_facts();
     let request = &asked.0;
     let first =
         || responses::ResponsesRequestStyle::for_model(&request.model, server.has_summaries);
@@ -129,10 +130,10 @@ async fn complete_responses(
                 has_session_key: server.quirks.session_key_field.is_some(),
                 habits: &asking_habits,
             };
-            responses::request_body(&written.0, &asking, &written.1)
+            responses::write_request_body(&written.0, &asking, &written.1)
         };
         let body = cx.blocking(write).await??;
-        let sent = start_completion_request(cx, &url, &ExpectedResponse::of(request))
+        let sent = start_completion_request(cx, &url, &ExpectedResponse::from_request(request))
             .credential(KEY)
             .body(body);
         let response = sent.send().await.map_err(failure::exchange_error)?;
@@ -142,9 +143,9 @@ async fn complete_responses(
         let refused = refusal_error(cx, config, &url, response).await;
         let wish = responses::requested_change(refused.status, &refused.body);
         let marks = || responses::reasoning_marks(request);
-        let other = wish.and_then(|wish| habits.adapt(wish, marks()));
+        let other = wish.and_then(|wish| habits.adapt_to_refusal(wish, marks()));
         habits = other.ok_or(refused.error)?;
-        cx.state().responses.remember(&url, &request.model, habits.clone());
+        cx.state().responses.remember_requirement(&url, &request.model, habits.clone());
     }
 }
 
@@ -161,7 +162,7 @@ async fn add_model_in_use(cx: &Cx<OpenAiState>, base: &str, infos: &mut [ModelIn
         return;
     };
     for question in QUESTIONS {
-        let Some(url) = endpoint::at_root(base, question.path) else { return };
+        let Some(url) = endpoint::join_server_root(base, question.path) else { return };
         let method = if question.names_model { "POST" } else { "GET" };
         let mut sent = cx.http(method, url.as_str()).credential(KEY).timeout(LIST_WAIT);
         if question.names_model {

@@ -13,7 +13,7 @@ pub fn list_presets() -> Vec<ProviderPreset> {
 }
 
 /// Returns the variable of a server's API key: from the server's preset, or else `by_default`.
-pub(crate) fn variable_of(base: &str, by_default: &str) -> String {
+pub(crate) fn api_key_variable(base: &str, by_default: &str) -> String {
     let is_its = |preset: &ProviderPreset| preset.base_url == base && !preset.variable.is_empty();
     let preset = list_presets().into_iter().find(is_its);
     preset.map_or_else(|| by_default.to_owned(), |preset| preset.variable)
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn known_server_has_its_own_key_variable() {
-        assert_eq!(variable_of("https://api.groq.com/openai/v1", "KEY"), "GROQ_API_KEY");
+        assert_eq!(api_key_variable("https://api.groq.com/openai/v1", "KEY"), "GROQ_API_KEY");
         for other in ["http://127.0.0.1:8080/v1", "https://api.openai.com/v1", "x"] {
-            assert_eq!(variable_of(other, "KEY"), "KEY");
+            assert_eq!(api_key_variable(other, "KEY"), "KEY");
         }
     }
 

@@ -36,7 +36,7 @@ impl<H: Clone> ModelRequirements<H> {
         self.0.lock().get(&key).cloned()
     }
 
-    pub(crate) fn remember(&self, url: &str, model: &str, habits: H) {
+    pub(crate) fn remember_requirement(&self, url: &str, model: &str, habits: H) {
         let (mut known, key) = (self.0.lock(), (url.to_owned(), model.to_owned()));
         if known.len() < REMEMBERED_MAX || known.contains_key(&key) {
             known.insert(key, habits);

@@ -3,7 +3,7 @@
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
-use jaato_plugin_sdk_provider::chat::is_of_family;
+use jaato_plugin_sdk_provider::chat::is_in_model_family;
 
 /// The input limits of OpenAI's models in tokens, by the start of their names. The first match
 /// counts. OpenAI's list of models contains only names. From developers.openai.com/api/docs/models
@@ -33,7 +33,7 @@ const OPENAI: [(&str, u64); 19] = [
 ];
 
 /// Adds what is known about the vendor's own models.
-pub fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
+pub fn add_known_windows(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.context_limit.is_none()) {
         info.context_limit = openai_context_window(&info.name);
     }
@@ -45,13 +45,13 @@ pub fn is_same_model(listed: &str, name: &str) -> bool {
 }
 
 fn openai_context_window(name: &str) -> Option<u64> {
-    let known = OPENAI.iter().find(|(beginning, _)| is_of_family(name, beginning));
+    let known = OPENAI.iter().find(|(beginning, _)| is_in_model_family(name, beginning));
     known.map(|(_, tokens)| *tokens)
 }
 
 /// Reads llama.cpp's `GET /props`: the window of one slot.
 pub(crate) fn window_from_props(answer: &Value, _model: &str) -> Option<u64> {
-    read_tokens(&answer["default_generation_settings"]["n_ctx"])
+    parse_token_count(&answer["default_generation_settings"]["n_ctx"])
 }
 
 /// Reads Ollama's `GET /api/ps`: the window of a loaded model, which our requests cannot change.
@@ -61,7 +61,7 @@ pub(crate) fn window_from_loaded_models(answer: &Value, model: &str) -> Option<u
             .iter()
             .any(|key| loaded[*key].as_str().is_some_and(|listed| is_same_model(listed, model)))
     };
-    read_tokens(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
+    parse_token_count(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
 }
 
 /// Reads Ollama's `POST /api/show`: the window in the Modelfile, or else the model's maximum.
@@ -74,7 +74,7 @@ pub(crate) fn window_from_show(answer: &Value, _model: &str) -> Option<u64> {
     let most = || {
         let facts = answer["model_info"].as_object()?;
         facts.iter().find_map(|(name, value)| {
-            name.ends_with(".context_length").then(|| read_tokens(value)).flatten()
+            name.ends_with(".context_length").then(|| parse_token_count(value)).flatten()
         })
     };
     set.or_else(most)
@@ -84,11 +84,11 @@ pub(crate) fn window_from_show(answer: &Value, _model: &str) -> Option<u64> {
 pub(crate) fn window_from_lm_studio(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let found = answer["data"].as_array()?.iter().find(is_it)?;
-    read_tokens(&found["loaded_context_length"])
-        .or_else(|| read_tokens(&found["max_context_length"]))
+    parse_token_count(&found["loaded_context_length"])
+        .or_else(|| parse_token_count(&found["max_context_length"]))
 }
 
-fn read_tokens(value: &Value) -> Option<u64> {
+fn parse_token_count(value: &Value) -> Option<u64> {
     value.as_u64().filter(|tokens| *tokens > 0)
 }
 
@@ -131,7 +131,7 @@ mod tests {
         };
         let added = |context_limit, is_vendors| {
             let mut infos = [info(context_limit)];
-            add_known(&mut infos, is_vendors);
+            add_known_windows(&mut infos, is_vendors);
             infos[0].context_limit
         };
         assert_eq!((added(None, true), added(None, false)), (Some(128_000), None));

@@ -6,13 +6,13 @@ use jaato_plugin_sdk::types::{CompletionRequest, FinishReason, Message, Retry};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 use jaato_vendors::openai::FakeOpenAi;
 
-use crate::vendor::{talk_with, turns};
+use crate::vendor::{example_turns, talk_with};
 
 const BASE: &str = "https://moon.openai.azure.com/openai/v1";
 
 #[test]
 fn azure_deployment_holds_a_conversation() {
-    let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-5.2");
+    let vendor = FakeOpenAi::new(example_turns()).with_azure_deployment("mine", "gpt-5.2");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let first = talk.ask(Message::user("look"));
     let second = talk.answer(&first);
@@ -22,7 +22,7 @@ fn azure_deployment_holds_a_conversation() {
 
 #[test]
 fn deployment_without_reasoning_is_requested_without_it_from_then_on() {
-    let vendor = FakeOpenAi::new(turns()).at_azure("mine", "gpt-4o");
+    let vendor = FakeOpenAi::new(example_turns()).with_azure_deployment("mine", "gpt-4o");
     let mut talk = talk_with("mine", json!({ "base_url": BASE }), vendor);
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));

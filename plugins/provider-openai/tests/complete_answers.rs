@@ -33,7 +33,7 @@ fn whole_completion(message: Value, mut end: Value) -> Completion {
 
 /// Checks that both ways result in the same answer, and returns it.
 #[track_caller]
-fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
+fn check_completion(deltas: &[Value], message: Value, finish: &str) -> Completion {
     let end = json!({
         "choices": [{ "index": 0, "finish_reason": finish }],
         "usage": { "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.25,
@@ -53,7 +53,7 @@ fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
 }
 
 /// Returns the model's message in the next request.
-fn sent_back(completion: Completion) -> Value {
+fn next_request_message(completion: Completion) -> Value {
     let request = CompletionRequest::new("m", vec![Message::model(completion.parts)]);
     let body = request_body(
         &request,
@@ -66,7 +66,7 @@ fn sent_back(completion: Completion) -> Value {
     body["messages"][0].take()
 }
 
-fn call(index: u64, id: &str, arguments: &str) -> Value {
+fn call_json(index: u64, id: &str, arguments: &str) -> Value {
     json!({ "index": index, "id": id, "type": "function",
         "function": { "name": "run", "arguments": arguments } })
 }
@@ -78,14 +78,14 @@ fn call_signature_is_sent_back_with_the_call() {
     let first = json!({ "index": 0, "id": "a", "type": "function", "extra_content": google,
         "function": { "name": "run", "arguments": "{" } });
     let rest = json!({ "index": 0, "extra_content": {}, "function": { "arguments": "}" } });
-    let mut one = call(0, "a", "{}");
+    let mut one = call_json(0, "a", "{}");
     one["extra_content"] = google.clone();
-    let mut two = call(1, "b", "{}");
+    let mut two = call_json(1, "b", "{}");
     two["provider_specific_fields"] = gateway.clone();
-    let lists = [json!([first]), json!([rest]), json!([two]), json!([call(2, "c", "{}")])];
+    let lists = [json!([first]), json!([rest]), json!([two]), json!([call_json(2, "c", "{}")])];
     let pieces = lists.map(|list| json!({ "tool_calls": list }));
-    let whole = json!({ "content": null, "tool_calls": [one, two, call(2, "c", "{}")] });
-    let sent = sent_back(check(&pieces, whole, "tool_calls"));
+    let whole = json!({ "content": null, "tool_calls": [one, two, call_json(2, "c", "{}")] });
+    let sent = next_request_message(check_completion(&pieces, whole, "tool_calls"));
     let expected = [
         json!({ "id": "a", "type": "function", "extra_content": google,
             "function": { "name": "run", "arguments": "{}" } }),
@@ -113,15 +113,15 @@ fn call_signature_is_sent_back_with_the_call() {
 
 #[test]
 fn streamed_text_and_calls_equal_the_complete_answer() {
-    let completion = check(
+    let completion = check_completion(
         &[
             json!({ "role": "assistant", "content": "I " }),
             json!({ "content": "look." }),
-            json!({ "tool_calls": [call(0, "a", "{\"x\"")] }),
+            json!({ "tool_calls": [call_json(0, "a", "{\"x\"")] }),
             json!({ "tool_calls": [{ "index": 0, "function": { "arguments": ":1}" } }] }),
-            json!({ "tool_calls": [call(1, "b", "")] }),
+            json!({ "tool_calls": [call_json(1, "b", "")] }),
         ],
-        json!({ "content": "I look.", "tool_calls": [call(0, "a", "{\"x\":1}"), call(1, "b", "")] }),
+        json!({ "content": "I look.", "tool_calls": [call_json(0, "a", "{\"x\":1}"), call_json(1, "b", "")] }),
         "tool_calls",
     );
     assert_eq!(completion.finish_reason, FinishReason::ToolUse);
@@ -131,16 +131,16 @@ fn streamed_text_and_calls_equal_the_complete_answer() {
 #[test]
 fn reasoning_is_read_from_every_field_and_from_think_tags() {
     for name in ["reasoning_content", "reasoning"] {
-        let completion = check(
+        let completion = check_completion(
             &[json!({ (name): "h" }), json!({ (name): "m" }), json!({ "content": "yes" })],
             json!({ (name): "hm", "content": "yes" }),
             "stop",
         );
-        let back = sent_back(completion);
+        let back = next_request_message(completion);
         let expected = if name == "reasoning" { json!(null) } else { json!("hm") };
         assert_eq!((&back["reasoning_content"], &back["content"]), (&expected, &json!("yes")));
     }
-    check(
+    check_completion(
         &[json!({ "content": "<thi" }), json!({ "content": "nk>hm</think>yes" })],
         json!({ "content": "<think>hm</think>yes" }),
         "stop",
@@ -149,16 +149,18 @@ fn reasoning_is_read_from_every_field_and_from_think_tags() {
 
 #[test]
 fn refusal_and_limits_have_their_finish_reasons() {
-    let refused = check(
+    let refused = check_completion(
         &[json!({ "refusal": "I can" }), json!({ "refusal": "not." })],
         json!({ "refusal": "I cannot." }),
         "stop",
     );
     assert_eq!(refused.finish_reason, FinishReason::Refused);
     assert_eq!(refused.parts, [Part::text("I cannot.")]);
-    let cut = check(&[json!({ "content": "I" })], json!({ "content": "I" }), "model_length");
+    let cut =
+        check_completion(&[json!({ "content": "I" })], json!({ "content": "I" }), "model_length");
     assert_eq!(cut.finish_reason, FinishReason::ContextExceeded);
-    let filtered = check(&[json!({ "content": "I" })], json!({ "content": "I" }), "content_filter");
+    let filtered =
+        check_completion(&[json!({ "content": "I" })], json!({ "content": "I" }), "content_filter");
     assert_eq!(filtered.finish_reason, FinishReason::Safety);
 }
 
@@ -174,16 +176,16 @@ fn reasoning_details_are_sent_back_unchanged_in_order() {
     let mut joined = text("hm so");
     joined["signature"] = json!("sig");
     let details = json!([joined, encrypted]);
-    let completion = check(
+    let completion = check_completion(
         &[
             json!({ "reasoning": "hm", "reasoning_details": [text("hm")] }),
             json!({ "reasoning": " so", "reasoning_details": [text(" so")] }),
             json!({ "reasoning_details": [signed] }),
             json!({ "content": "yes", "reasoning_details": [] }),
-            json!({ "reasoning_details": [encrypted], "tool_calls": [call(0, "a", "{}")] }),
+            json!({ "reasoning_details": [encrypted], "tool_calls": [call_json(0, "a", "{}")] }),
         ],
         json!({ "reasoning": "hm so", "content": "yes", "reasoning_details": details,
-            "tool_calls": [call(0, "a", "{}")] }),
+            "tool_calls": [call_json(0, "a", "{}")] }),
         "tool_calls",
     );
     let [thought, said, opaque, _call] = &completion.parts[..] else {
@@ -191,7 +193,7 @@ fn reasoning_details_are_sent_back_unchanged_in_order() {
     };
     assert_eq!((thought, said), (&Part::thought("hm so"), &Part::text("yes")));
     assert_eq!(opaque, &Part::opaque(json!({ "reasoning_details": details })));
-    let back = sent_back(completion);
+    let back = next_request_message(completion);
     assert_eq!(back["reasoning_details"], details);
     assert_eq!((&back["content"], &back["reasoning_content"]), (&json!("yes"), &json!(null)));
 }
@@ -199,7 +201,7 @@ fn reasoning_details_are_sent_back_unchanged_in_order() {
 #[test]
 fn reasoning_details_without_text_are_shown_as_thoughts() {
     let detail = json!({ "type": "reasoning.summary", "summary": "hm", "index": 0 });
-    let completion = check(
+    let completion = check_completion(
         &[json!({ "reasoning_details": [detail] }), json!({ "content": "yes" })],
         json!({ "reasoning_details": [detail], "content": "yes" }),
         "stop",
@@ -212,7 +214,10 @@ fn foreign_opaque_items_are_not_sent() {
     for item in [json!({ "id": "rs_1" }), json!({ "reasoning_details": "x" }), json!("x")] {
         let parts = vec![Part::opaque(item), Part::text("so").with_signature("s")];
         let completion = Completion::new(parts, FinishReason::Stop, Usage::default());
-        assert_eq!(sent_back(completion), json!({ "role": "assistant", "content": "so" }));
+        assert_eq!(
+            next_request_message(completion),
+            json!({ "role": "assistant", "content": "so" })
+        );
     }
 }
 

@@ -15,30 +15,30 @@ use jaato_plugin_sdk_provider::chat::{
 use jaato_plugin_sdk_provider::shown::BlobContents;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeServiceReply, FakeStream};
 
-fn blobs() -> BlobContents {
+fn blob_contents() -> BlobContents {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
 }
 
-fn image(id: &str) -> Part {
+fn image_part(id: &str) -> Part {
     Part::Data(DataPart::blob("image/png", id))
 }
 
-fn user(parts: Vec<Part>) -> Message {
+fn user_message(parts: Vec<Part>) -> Message {
     Message { role: Role::User, parts, ..Message::default() }
 }
 
-fn result(id: &str, attachments: Vec<DataPart>) -> ToolResult {
+fn tool_result(id: &str, attachments: Vec<DataPart>) -> ToolResult {
     ToolResult { attachments, ..ToolResult::new(id, "look", Map::new()) }
 }
 
 /// Checks the messages, one per line.
 #[track_caller]
-fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
+fn check_messages(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
     let body = request_body(
         &CompletionRequest::new("m", messages),
         &ChatServerQuirks::COMMON,
         habits,
-        &blobs(),
+        &blob_contents(),
     )
     .unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -48,14 +48,14 @@ fn check(habits: ChatRequestStyle, messages: Vec<Message>, expected: Expect) {
 
 #[test]
 fn images_keep_their_position_between_texts() {
-    check(
+    check_messages(
         ChatRequestStyle::default(),
-        vec![user(vec![
+        vec![user_message(vec![
             Part::text("look"),
             Part::text(""),
             Part::text("here"),
-            image("b-1"),
-            image("b-2"),
+            image_part("b-1"),
+            image_part("b-2"),
             Part::text("and say"),
         ])],
         expect![[
@@ -66,11 +66,11 @@ fn images_keep_their_position_between_texts() {
 
 #[test]
 fn image_only_message_is_sent_and_unnamed_file_gets_a_default_name() {
-    check(
+    check_messages(
         ChatRequestStyle::default(),
         vec![
-            user(vec![image("b-1")]),
-            user(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))]),
+            user_message(vec![image_part("b-1")]),
+            user_message(vec![Part::Data(DataPart::blob("application/pdf", "b-2"))]),
         ],
         expect![[r#"
             {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}}]}
@@ -82,9 +82,9 @@ fn image_only_message_is_sent_and_unnamed_file_gets_a_default_name() {
 fn file_is_sent_with_its_name() {
     let name = Some("plan.pdf".to_owned());
     let plan = DataPart { name, ..DataPart::blob("application/pdf", "b-1") };
-    check(
+    check_messages(
         ChatRequestStyle::default(),
-        vec![user(vec![Part::Data(plan)])],
+        vec![user_message(vec![Part::Data(plan)])],
         expect![[
             r#"{"role":"user","content":[{"type":"file","file":{"filename":"plan.pdf","file_data":"data:application/pdf;base64,Yi0x"}}]}"#
         ]],
@@ -93,10 +93,10 @@ fn file_is_sent_with_its_name() {
 
 #[test]
 fn missing_and_unsupported_data_is_replaced_with_a_note() {
-    check(
+    check_messages(
         ChatRequestStyle::default(),
-        vec![user(vec![
-            image("gone"),
+        vec![user_message(vec![
+            image_part("gone"),
             Part::Data(DataPart::blob("audio/wav", "b-1")),
             Part::json(json!({ "task": "t-1" })),
         ])],
@@ -105,9 +105,9 @@ fn missing_and_unsupported_data_is_replaced_with_a_note() {
         ]],
     );
     // A model message cannot contain images.
-    check(
+    check_messages(
         ChatRequestStyle::default(),
-        vec![Message::model(vec![Part::text("so"), image("b-1")])],
+        vec![Message::model(vec![Part::text("so"), image_part("b-1")])],
         expect![[
             r#"{"role":"assistant","content":"so\n[image/png: cannot be sent to this model]"}"#
         ]],
@@ -118,9 +118,9 @@ fn history_with_image() -> Vec<Message> {
     let calls = ["a", "b", "c"].map(|id| Part::ToolCall(ToolCall::new(id, "look", json!({}))));
     let png = |id: &str| DataPart::blob("image/png", id);
     let mut results = Message::tool([
-        result("a", vec![png("b-1"), DataPart::json(json!({ "n": 1 }))]),
-        result("b", vec![]),
-        result("c", vec![png("b-2")]),
+        tool_result("a", vec![png("b-1"), DataPart::json(json!({ "n": 1 }))]),
+        tool_result("b", vec![]),
+        tool_result("c", vec![png("b-2")]),
     ]);
     results.parts.push(Part::text("And?"));
     vec![Message::model(calls.to_vec()), results]
@@ -128,7 +128,7 @@ fn history_with_image() -> Vec<Message> {
 
 #[test]
 fn tool_attachments_follow_all_results_with_a_label_per_call() {
-    check(
+    check_messages(
         ChatRequestStyle::default(),
         history_with_image(),
         expect![[r#"
@@ -143,9 +143,10 @@ fn tool_attachments_follow_all_results_with_a_label_per_call() {
 
 #[test]
 fn attachments_are_noted_in_the_last_result_if_results_must_be_last() {
-    let messages = vec![Message::tool([result("a", vec![DataPart::blob("image/png", "b-1")])])];
+    let messages =
+        vec![Message::tool([tool_result("a", vec![DataPart::blob("image/png", "b-1")])])];
     assert!(has_content_after_any_results(&CompletionRequest::new("m", messages.clone())));
-    check(
+    check_messages(
         ChatRequestStyle {
             outcomes: OutcomePlacement::InLastResult,
             ..ChatRequestStyle::default()
@@ -160,12 +161,12 @@ fn attachments_are_noted_in_the_last_result_if_results_must_be_last() {
 #[test]
 fn only_sendable_blobs_are_fetched() {
     let mut messages = history_with_image();
-    messages.push(user(vec![
+    messages.push(user_message(vec![
         Part::Data(DataPart::blob("application/pdf", "f")),
         Part::Data(DataPart::blob("audio/wav", "w")),
-        image("b-1"),
+        image_part("b-1"),
     ]));
-    messages.push(Message::model(vec![image("drawn")]));
+    messages.push(Message::model(vec![image_part("drawn")]));
     let request = CompletionRequest::new("m", messages);
     assert_eq!(wanted(&request).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
 }
@@ -191,8 +192,8 @@ fn request_images(ids: &[&str]) -> (Value, Vec<String>) {
             let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
             Ok(FakeHttpAnswer::status(200).body(answer))
         });
-    let parts = ids.iter().map(|id| image(id)).collect();
-    let result = host.complete(&CompletionRequest::new("m", vec![user(parts)])).result;
+    let parts = ids.iter().map(|id| image_part(id)).collect();
+    let result = host.complete(&CompletionRequest::new("m", vec![user_message(parts)])).result;
     let Some(sent) = host.http_requests().pop() else {
         return (json!(result.unwrap_err().message), Vec::new());
     };

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::{CompletionRequest, Message, Part, ToolCall, ToolRe
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
 
 /// Returns a conversation with a call, the server's reasoning and many settings.
-fn request() -> CompletionRequest {
+fn completion_request() -> CompletionRequest {
     let thought = Part::thought("hm").with_signature("reasoning_content");
     let call = Part::ToolCall(ToolCall::new("call_1", "look", json!({})));
     let mut request = CompletionRequest::new(
@@ -37,12 +37,12 @@ fn sent_body(base: &str, dialect: &str) -> Value {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base, "dialect": dialect }))
         .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(answer)));
-    assert!(host.complete(&request()).result.is_ok());
+    assert!(host.complete(&completion_request()).result.is_ok());
     serde_json::from_slice(&host.http_requests()[0].body).unwrap()
 }
 
 /// Returns the parts of a request that differ from server to server.
-fn differences(body: &Value) -> Value {
+fn dialect_fields(body: &Value) -> Value {
     let mut told = Map::new();
     let names = [
         "max_tokens",
@@ -115,7 +115,7 @@ fn each_server_dialect_gets_its_own_request_fields() {
         let expected = with(changes);
         // The URL's host selects the dialect. For a user's own server, the setting does.
         for (base, said) in [(base, "auto"), ("http://localhost:1/v1", dialect)] {
-            assert_eq!(differences(&sent_body(base, said)), expected, "{dialect} at {base}");
+            assert_eq!(dialect_fields(&sent_body(base, said)), expected, "{dialect} at {base}");
         }
     }
 }
@@ -125,7 +125,7 @@ fn refused_key_hint_names_the_key_variable_of_the_dialect() {
     let host = FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": "https://api.groq.com/openai/v1", "dialect": "groq" }))
         .with_http(|_| Ok(FakeHttpAnswer::status(401).with_credential()));
-    let error = host.complete(&request()).result.unwrap_err();
+    let error = host.complete(&completion_request()).result.unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("check the key in `GROQ_API_KEY`"));
 }
 
@@ -143,7 +143,7 @@ fn type_lists_are_left_out_after_a_server_refuses_them() {
                 false => FakeHttpAnswer::status(200).body(answer),
             })
         });
-    let mut request = request();
+    let mut request = completion_request();
     request.tools[0].parameters = json!({
         "type": "object", "properties": { "at": { "type": ["string", "null"] } },
     });

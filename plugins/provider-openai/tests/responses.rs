@@ -11,11 +11,11 @@ use jaato_plugin_sdk_provider::{
 };
 use provider_openai::responses::ResponsesReply;
 
-use crate::made::{Words, cut_anywhere};
+use crate::made::{CompletionFormat, read_split_anywhere};
 
 /// How the results are printed.
-const WORDS: Words = Words {
-    part,
+const WORDS: CompletionFormat = CompletionFormat {
+    part: format_part,
     usage: |usage| {
         format!(
             "{}+{} ({} cached, {} reasoning)",
@@ -25,10 +25,10 @@ const WORDS: Words = Words {
 };
 
 fn read_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    WORDS.read(ResponsesReply::new("http://h/v1/responses"), pieces)
+    WORDS.format_stream(ResponsesReply::new("http://h/v1/responses"), pieces)
 }
 
-fn part(part: &Part) -> String {
+fn format_part(part: &Part) -> String {
     let signed = |signature: &Option<String>| {
         signature.as_ref().map(|text| format!("~{text}")).unwrap_or_default()
     };
@@ -42,7 +42,7 @@ fn part(part: &Part) -> String {
 }
 
 /// Writes events in the vendor's stream format.
-fn stream(events: &[Value]) -> String {
+fn format_stream(events: &[Value]) -> String {
     let event = |event: &Value| {
         format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
     };
@@ -51,8 +51,8 @@ fn stream(events: &[Value]) -> String {
 
 /// Checks that a stream has the same result wherever it is split. Events end at blank lines.
 #[track_caller]
-fn check(events: &[Value], expected: Expect) {
-    expected.assert_eq(&cut_anywhere(&stream(events), |pieces| read_pieces(pieces)));
+fn check_stream(events: &[Value], expected: Expect) {
+    expected.assert_eq(&read_split_anywhere(&format_stream(events), |pieces| read_pieces(pieces)));
 }
 
 fn item_added_event(at: u64, item: Value) -> Value {
@@ -63,17 +63,17 @@ fn item_done_event(at: u64, item: Value) -> Value {
     json!({ "type": "response.output_item.done", "output_index": at, "item": item })
 }
 
-fn delta_of(kind: &str, at: u64, delta: &str) -> Value {
+fn delta_event(kind: &str, at: u64, delta: &str) -> Value {
     json!({ "type": format!("response.{kind}.delta"), "output_index": at, "delta": delta,
         "item_id": "x", "sequence_number": 9 })
 }
 
-fn message(text: &str) -> Value {
+fn message_item(text: &str) -> Value {
     json!({ "type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{ "type": "output_text", "text": text, "annotations": [] }] })
 }
 
-fn call(arguments: &str) -> Value {
+fn call_item(arguments: &str) -> Value {
     json!({ "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look",
         "arguments": arguments, "status": "completed" })
 }
@@ -84,7 +84,7 @@ fn completed_event() -> Value {
             "output_tokens": 5, "output_tokens_details": { "reasoning_tokens": 3 } } } })
 }
 
-fn incomplete(reason: &str) -> Value {
+fn incomplete_event(reason: &str) -> Value {
     json!({ "type": "response.incomplete", "response": { "status": "incomplete",
         "incomplete_details": { "reason": reason } } })
 }
@@ -108,22 +108,22 @@ fn documented_events() -> Vec<Value> {
         summary(0, "m"),
         summary(1, "so"),
         item_done_event(0, reasoning),
-        item_added_event(1, message("")),
-        delta_of("output_text", 1, "Grü"),
-        delta_of("output_text", 1, "ße"),
+        item_added_event(1, message_item("")),
+        delta_event("output_text", 1, "Grü"),
+        delta_event("output_text", 1, "ße"),
         json!({ "type": "response.output_text.done", "output_index": 1, "text": "Grüße" }),
-        item_done_event(1, message("Grüße")),
-        item_added_event(2, call("")),
-        delta_of("function_call_arguments", 2, "{\"x\":"),
-        delta_of("function_call_arguments", 2, " 1}"),
-        item_done_event(2, call("{\"x\": 1}")),
+        item_done_event(1, message_item("Grüße")),
+        item_added_event(2, call_item("")),
+        delta_event("function_call_arguments", 2, "{\"x\":"),
+        delta_event("function_call_arguments", 2, " 1}"),
+        item_done_event(2, call_item("{\"x\": 1}")),
         completed_event(),
     ]
 }
 
 #[test]
 fn reasoning_text_and_call_are_read_from_deltas() {
-    check(
+    check_stream(
         &documented_events(),
         expect![[r#"
         thought "h"
@@ -142,8 +142,8 @@ fn reasoning_text_and_call_are_read_from_deltas() {
 #[test]
 fn answer_without_delta_events_is_read_from_its_items() {
     let mut end = completed_event();
-    end["response"]["output"] = json!([message("hello"), call("{}")]);
-    check(
+    end["response"]["output"] = json!([message_item("hello"), call_item("{}")]);
+    check_stream(
         &[end.clone()],
         expect![[r#"
         text "hello"
@@ -151,8 +151,8 @@ fn answer_without_delta_events_is_read_from_its_items() {
         call call_1 look {}
         = text:"hello" call:call_1 ToolUse 9+5 (8 cached, 3 reasoning)"#]],
     );
-    check(
-        &[item_done_event(0, message("hello")), end],
+    check_stream(
+        &[item_done_event(0, message_item("hello")), end],
         expect![[r#"
         text "hello"
         text ""
@@ -163,8 +163,12 @@ fn answer_without_delta_events_is_read_from_its_items() {
 
 #[test]
 fn answer_without_item_events_is_read_from_its_deltas() {
-    check(
-        &[delta_of("output_text", 0, "hel"), delta_of("output_text", 0, "lo"), completed_event()],
+    check_stream(
+        &[
+            delta_event("output_text", 0, "hel"),
+            delta_event("output_text", 0, "lo"),
+            completed_event(),
+        ],
         expect![[r#"
             text "hel"
             text "lo"
@@ -174,14 +178,14 @@ fn answer_without_item_events_is_read_from_its_deltas() {
 
 #[test]
 fn interleaved_items_are_ordered_by_their_index() {
-    check(
+    check_stream(
         &[
-            item_added_event(1, message("")),
-            item_added_event(0, message("")),
-            delta_of("output_text", 1, "b"),
-            delta_of("output_text", 0, "a"),
-            item_done_event(1, message("b")),
-            item_done_event(0, message("a")),
+            item_added_event(1, message_item("")),
+            item_added_event(0, message_item("")),
+            delta_event("output_text", 1, "b"),
+            delta_event("output_text", 0, "a"),
+            item_done_event(1, message_item("b")),
+            item_done_event(0, message_item("a")),
             completed_event(),
         ],
         expect![[r#"
@@ -194,16 +198,16 @@ fn interleaved_items_are_ordered_by_their_index() {
 #[test]
 fn items_without_an_index_are_matched_by_id_or_open_item() {
     let unnumbered = |with_ids: bool| -> Vec<Value> {
-        let mut second = call("{}");
+        let mut second = call_item("{}");
         second["call_id"] = json!("call_2");
         second["id"] = json!("fc_2");
         let mut events = vec![
-            item_added_event(0, message("")),
-            delta_of("output_text", 0, "hi"),
-            item_done_event(0, message("hi")),
-            item_added_event(1, call("")),
-            delta_of("function_call_arguments", 1, "{}"),
-            item_done_event(1, call("{}")),
+            item_added_event(0, message_item("")),
+            delta_event("output_text", 0, "hi"),
+            item_done_event(0, message_item("hi")),
+            item_added_event(1, call_item("")),
+            delta_event("function_call_arguments", 1, "{}"),
+            item_done_event(1, call_item("{}")),
             item_added_event(2, second.clone()),
             item_done_event(2, second),
             completed_event(),
@@ -221,7 +225,7 @@ fn items_without_an_index_are_matched_by_id_or_open_item() {
         events
     };
     for with_ids in [true, false] {
-        let text = stream(&unnumbered(with_ids));
+        let text = format_stream(&unnumbered(with_ids));
         let read = read_pieces([text.as_bytes()]);
         let expected = "= text:\"hi\" call:call_1 call:call_2 ToolUse";
         assert!(read.lines().last().unwrap().starts_with(expected), "{with_ids}: {read}");
@@ -232,12 +236,12 @@ fn items_without_an_index_are_matched_by_id_or_open_item() {
 fn plain_reasoning_text_is_read_as_a_thought() {
     let item = json!({ "type": "reasoning", "id": "rs_1", "summary": [],
         "content": [{ "type": "reasoning_text", "text": "hm so" }] });
-    check(
+    check_stream(
         &[
-            delta_of("reasoning_text", 0, "hm "),
-            delta_of("reasoning_text", 0, "so"),
+            delta_event("reasoning_text", 0, "hm "),
+            delta_event("reasoning_text", 0, "so"),
             item_done_event(0, item),
-            item_done_event(1, message("a")),
+            item_done_event(1, message_item("a")),
             completed_event(),
         ],
         expect![[r#"
@@ -250,29 +254,29 @@ fn plain_reasoning_text_is_read_as_a_thought() {
 
 #[test]
 fn answer_stopped_by_a_limit_reports_it_and_keeps_raw_call_arguments() {
-    let begun = || item_added_event(0, call(""));
-    check(
-        &[begun(), incomplete("max_output_tokens")],
+    let begun = || item_added_event(0, call_item(""));
+    check_stream(
+        &[begun(), incomplete_event("max_output_tokens")],
         expect![[r#"
         call call_1 look ""
         = call:call_1 MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
     );
-    let cut = delta_of("function_call_arguments", 0, "{\"x\":");
-    check(
-        &[begun(), cut.clone(), incomplete("max_output_tokens")],
+    let cut = delta_event("function_call_arguments", 0, "{\"x\":");
+    check_stream(
+        &[begun(), cut.clone(), incomplete_event("max_output_tokens")],
         expect![[r#"
         text ""
         call call_1 look "{\"x\":"
         = call:call_1 MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
     );
-    check(
-        &[begun(), cut, incomplete("content_filter")],
+    check_stream(
+        &[begun(), cut, incomplete_event("content_filter")],
         expect![[r#"
         text ""
         =  Safety 0+0 (0 cached, 0 reasoning)"#]],
     );
-    check(
-        &[delta_of("output_text", 0, "so"), incomplete("moon")],
+    check_stream(
+        &[delta_event("output_text", 0, "so"), incomplete_event("moon")],
         expect![[r#"
         text "so"
         = text:"so" Unknown (moon) 0+0 (0 cached, 0 reasoning)"#]],
@@ -285,8 +289,8 @@ fn incomplete_reasoning_is_not_sent_back() {
         json!({ "type": "reasoning", "id": "rs_9", "encrypted_content": "g", "summary": [] });
     let piece = json!({ "type": "response.reasoning_summary_text.delta", "output_index": 0,
         "summary_index": 0, "delta": "hm" });
-    check(
-        &[item_added_event(0, early), piece, incomplete("max_output_tokens")],
+    check_stream(
+        &[item_added_event(0, early), piece, incomplete_event("max_output_tokens")],
         expect![[r#"
         thought "hm"
         = thought:"hm" MaxTokens 0+0 (0 cached, 0 reasoning)"#]],
@@ -301,8 +305,8 @@ fn error_events_are_reported_in_every_format() {
     let failed = json!({ "type": "response.failed",
         "response": { "status": "failed", "error": error } });
     for report in [flat, json!({ "type": "error", "error": error }), failed] {
-        check(
-            &[delta_of("output_text", 0, "so"), report],
+        check_stream(
+            &[delta_event("output_text", 0, "so"), report],
             expect![[r#"
                 text "so"
                 ! Provider Temporary `http://h/v1/responses` reports an error: No"#]],
@@ -312,7 +316,7 @@ fn error_events_are_reported_in_every_format() {
 
 #[test]
 fn stream_without_its_final_event_is_a_temporary_error() {
-    check(
+    check_stream(
         &documented_events()[..9],
         expect![[r#"
             thought "h"
@@ -321,13 +325,14 @@ fn stream_without_its_final_event_is_a_temporary_error() {
             text "Grü"
             ! Provider Temporary the answer from `http://h/v1/responses` ended early"#]],
     );
-    check(&[], expect!["! Provider Temporary `http://h/v1/responses` sent an empty answer"]);
+    check_stream(&[], expect!["! Provider Temporary `http://h/v1/responses` sent an empty answer"]);
 }
 
 #[test]
 fn unknown_events_and_the_done_mark_are_ignored() {
     let smell = json!({ "type": "response.smell.delta", "output_index": 7, "delta": "roses" });
-    let mut text = stream(&[smell, item_done_event(0, message("a")), completed_event()]);
+    let mut text =
+        format_stream(&[smell, item_done_event(0, message_item("a")), completed_event()]);
     text.push_str("data: [DONE]\n\n: ping\n\n");
     assert_eq!(
         read_pieces([text.as_bytes()]),
@@ -340,7 +345,7 @@ fn take_until_error(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
     let mut reply = ResponsesReply::new("http://h");
     for (count, event) in events.enumerate() {
         let name = "message".to_owned();
-        if let Err(error) = reply.event(&ServerEvent { name, data: event.to_string() }) {
+        if let Err(error) = reply.handle_event(&ServerEvent { name, data: event.to_string() }) {
             return (count, error.kind);
         }
     }
@@ -351,10 +356,10 @@ fn take_until_error(events: impl Iterator<Item = Value>) -> (usize, ErrorKind) {
 fn endless_stream_stops_at_a_limit() {
     let nothing = std::iter::repeat(json!({ "type": "response.in_progress" }));
     assert_eq!(take_until_error(nothing), (EVENTS_MAX, ErrorKind::LimitReached));
-    let items = (0..).map(|at| item_done_event(at, message("a")));
+    let items = (0..).map(|at| item_done_event(at, message_item("a")));
     assert_eq!(take_until_error(items), (PARTS_MAX, ErrorKind::LimitReached));
     let long = "x".repeat(64 * 1024);
-    let arguments = std::iter::repeat(delta_of("function_call_arguments", 0, &long));
+    let arguments = std::iter::repeat(delta_event("function_call_arguments", 0, &long));
     let (count, kind) = take_until_error(arguments);
     assert_eq!((count, kind), (3 * ARGUMENTS_BYTES_MAX / long.len(), ErrorKind::LimitReached));
 }
@@ -376,6 +381,6 @@ fn surrogate_halves_are_joined_and_a_lone_half_is_replaced() {
         event("output_item.done", item),
         event("completed", r#""response":{"status":"completed","output":[]}"#),
     ];
-    let read = cut_anywhere(&all.concat(), |pieces| read_pieces(pieces));
+    let read = read_split_anywhere(&all.concat(), |pieces| read_pieces(pieces));
     assert!(read.contains("text:\"a🦀b\u{fffd}c\""), "{read}");
 }

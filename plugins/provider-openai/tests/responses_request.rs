@@ -8,7 +8,9 @@ use jaato_plugin_sdk::types::{
     CompletionRequest, DataPart, Message, Part, Role, ToolCall, ToolResult, ToolSpec,
 };
 use jaato_plugin_sdk_provider::shown::BlobContents;
-use provider_openai::responses::{ResponsesRequestSettings, ResponsesRequestStyle, request_body};
+use provider_openai::responses::{
+    ResponsesRequestSettings, ResponsesRequestStyle, write_request_body,
+};
 
 fn encode_request(request: &CompletionRequest) -> String {
     let habits = ResponsesRequestStyle::for_model(&request.model, true);
@@ -18,10 +20,10 @@ fn encode_request(request: &CompletionRequest) -> String {
         has_session_key: true,
         habits: &habits,
     };
-    String::from_utf8(request_body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
+    String::from_utf8(write_request_body(request, &asking, &BlobContents::new()).unwrap()).unwrap()
 }
 
-fn request(messages: Vec<Message>) -> CompletionRequest {
+fn completion_request(messages: Vec<Message>) -> CompletionRequest {
     let mut request = CompletionRequest::new("gpt-5.2", messages);
     request.system = "Be brief.".to_owned();
     let parameters = json!({ "type": "object", "properties": { "b": {}, "a": {} } });
@@ -32,8 +34,8 @@ fn request(messages: Vec<Message>) -> CompletionRequest {
 }
 
 #[track_caller]
-fn check(messages: Vec<Message>, expected: Expect) {
-    let body: Value = serde_json::from_str(&encode_request(&request(messages))).unwrap();
+fn check_items(messages: Vec<Message>, expected: Expect) {
+    let body: Value = serde_json::from_str(&encode_request(&completion_request(messages))).unwrap();
     let lines: Vec<_> =
         body["input"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -41,7 +43,7 @@ fn check(messages: Vec<Message>, expected: Expect) {
 
 #[test]
 fn unchanging_request_fields_are_written_first() {
-    let mut request = request(vec![Message::user("hi")]);
+    let mut request = completion_request(vec![Message::user("hi")]);
     request.options = serde_json::from_value(json!({
         "max_output_tokens": 3,
         "temperature": 0.7,
@@ -70,7 +72,7 @@ fn calls_and_results_are_paired_by_id_and_later_parts_become_a_user_message() {
     results.parts.push(Part::json(json!({ "task": "t-1" })));
     results.parts.push(Part::text("And this."));
     let image = Part::Data(DataPart::blob("image/png", "gone"));
-    check(
+    check_items(
         vec![
             Message { role: Role::User, parts: vec![Part::text("go"), image] },
             Message::model(vec![
@@ -99,7 +101,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
     let reasoning = json!({ "type": "reasoning", "summary": [], "encrypted_content": "x" });
     let call = Part::ToolCall(ToolCall::new("1", "run", json!({ "z": 1, "a": [0.1, 1e100] })));
     let mut messages = vec![Message::user("hi")];
-    let mut before = encode_request(&request(messages.clone()));
+    let mut before = encode_request(&completion_request(messages.clone()));
     let result = json!({ "output": "é\n" }).as_object().unwrap().clone();
     for message in [
         Message::model(vec![Part::opaque(reasoning), Part::text("so"), call]),
@@ -108,7 +110,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
         Message::user("again"),
     ] {
         messages.push(message);
-        let next = encode_request(&request(messages.clone()));
+        let next = encode_request(&completion_request(messages.clone()));
         let shared = before.strip_suffix("]}").unwrap();
         assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
         before = next;
@@ -119,7 +121,7 @@ fn successive_requests_share_their_beginning_byte_by_byte() {
 fn message_with_an_unknown_role_is_refused() {
     let mut message = Message::user("a");
     message.role = Role::Unknown;
-    let request = request(vec![message]);
+    let request = completion_request(vec![message]);
     let habits = ResponsesRequestStyle::for_model("m", true);
     let asking = ResponsesRequestSettings {
         system_role: "system",
@@ -127,6 +129,6 @@ fn message_with_an_unknown_role_is_refused() {
         has_session_key: false,
         habits: &habits,
     };
-    let error = request_body(&request, &asking, &BlobContents::new()).unwrap_err();
+    let error = write_request_body(&request, &asking, &BlobContents::new()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
 }

@@ -7,7 +7,7 @@ use jaato_plugin_testkit::{FakeHost, FinishedCall};
 use jaato_vendors::joined_deltas;
 use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
 
-use crate::vendor::{call, phase, text, thought};
+use crate::vendor::{call_piece, phase_piece, text_piece, thought_piece};
 
 fn complete_turn(
     turn: &OpenAiTurn,
@@ -27,7 +27,7 @@ fn complete_turn(
 }
 
 #[track_caller]
-fn check(turn: OpenAiTurn) {
+fn check_turn(turn: OpenAiTurn) {
     for (model, config) in
         [("gpt-5.2", json!({})), ("gpt-4o", json!({})), ("gpt-5.2", json!({ "api": "chat" }))]
     {
@@ -49,16 +49,16 @@ fn check(turn: OpenAiTurn) {
 
 #[test]
 fn streamed_reasoning_text_and_calls_equal_the_complete_answer() {
-    check(OpenAiTurn::with_pieces([
-        thought("I should look."),
-        phase("commentary", "I look: Grüße, 漢字"),
-        thought(""),
-        call("{ \"x\": { \"y\": [1, \"ü\"] } }"),
-        thought("again"),
-        call(""),
-        call("{\"x\":"),
-        text("one"),
-        phase("final_answer", "two"),
+    check_turn(OpenAiTurn::with_pieces([
+        thought_piece("I should look."),
+        phase_piece("commentary", "I look: Grüße, 漢字"),
+        thought_piece(""),
+        call_piece("{ \"x\": { \"y\": [1, \"ü\"] } }"),
+        thought_piece("again"),
+        call_piece(""),
+        call_piece("{\"x\":"),
+        text_piece("one"),
+        phase_piece("final_answer", "two"),
     ]));
 }
 
@@ -70,7 +70,7 @@ fn streamed_vendor_items_equal_the_complete_answer() {
             { "type": "output_text", "text": "there", "annotations": [] },
         ] });
     let item = OpenAiAnswerPiece::Item;
-    check(OpenAiTurn::with_pieces([
+    check_turn(OpenAiTurn::with_pieces([
         item(json!({ "type": "web_search_call", "id": "ws", "status": "completed" })),
         item(message),
         item(json!({ "type": "compaction", "encrypted_content": "x" })),
@@ -79,8 +79,11 @@ fn streamed_vendor_items_equal_the_complete_answer() {
 
 #[test]
 fn streamed_refusal_and_stop_reasons_equal_the_complete_answer() {
-    check(OpenAiTurn::with_pieces([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
+    check_turn(OpenAiTurn::with_pieces([OpenAiAnswerPiece::Refusal("I cannot.".to_owned())]));
     for word in ["max_output_tokens", "content_filter"] {
-        check(OpenAiTurn::with_pieces([text("so"), call("{\"x\":1}")]).with_stop_reason(word));
+        check_turn(
+            OpenAiTurn::with_pieces([text_piece("so"), call_piece("{\"x\":1}")])
+                .with_stop_reason(word),
+        );
     }
 }

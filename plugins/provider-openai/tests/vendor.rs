@@ -4,7 +4,7 @@
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{DataPart, Effort, FinishReason, Message, Part, Role, ToolResult};
 use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn};
-use jaato_vendors::{ModelConversation, strange_history};
+use jaato_vendors::{ModelConversation, unusual_history};
 
 /// Models that reason, and models that do not.
 pub const MODELS: [&str; 5] = ["gpt-5.2", "gpt-5.3-codex", "gpt-5", "o4-mini", "gpt-4o"];
@@ -25,47 +25,50 @@ pub fn talk_with(model: &str, config: Value, vendor: FakeOpenAi) -> ModelConvers
 }
 
 /// Returns the items of the last accepted request.
-pub fn input(talk: &ModelConversation<FakeOpenAi>) -> Vec<Value> {
+pub fn last_input_items(talk: &ModelConversation<FakeOpenAi>) -> Vec<Value> {
     let body = talk.vendor.accepted_requests().pop().unwrap();
     body["input"].as_array().unwrap().clone()
 }
 
-pub fn thought(text: &str) -> OpenAiAnswerPiece {
+pub fn thought_piece(text: &str) -> OpenAiAnswerPiece {
     OpenAiAnswerPiece::Reasoning(text.to_owned())
 }
 
-pub fn text(text: &str) -> OpenAiAnswerPiece {
+pub fn text_piece(text: &str) -> OpenAiAnswerPiece {
     OpenAiAnswerPiece::Text(text.to_owned())
 }
 
-pub fn phase(phase: &str, text: &str) -> OpenAiAnswerPiece {
+pub fn phase_piece(phase: &str, text: &str) -> OpenAiAnswerPiece {
     OpenAiAnswerPiece::Phase(phase.to_owned(), text.to_owned())
 }
 
-pub fn call(arguments: &str) -> OpenAiAnswerPiece {
+pub fn call_piece(arguments: &str) -> OpenAiAnswerPiece {
     OpenAiAnswerPiece::Call("look".to_owned(), arguments.to_owned())
 }
 
 /// Returns three turns: reasoning between calls, some of it unreadable, and several results at
 /// once.
-pub fn turns() -> [OpenAiTurn; 5] {
+pub fn example_turns() -> [OpenAiTurn; 5] {
     [
         OpenAiTurn::with_pieces([
-            thought("I should look."),
-            phase("commentary", "I look."),
-            call("{ \"at\": \"a\" }"),
-            thought(""),
-            call("{}"),
+            thought_piece("I should look."),
+            phase_piece("commentary", "I look."),
+            call_piece("{ \"at\": \"a\" }"),
+            thought_piece(""),
+            call_piece("{}"),
         ]),
-        OpenAiTurn::with_pieces([thought(""), call("{\"at\":\"é\"}")]),
-        OpenAiTurn::with_pieces([thought("so"), phase("final_answer", "It is full. \n")]),
-        OpenAiTurn::with_pieces([thought("again"), text("You are welcome.")]),
+        OpenAiTurn::with_pieces([thought_piece(""), call_piece("{\"at\":\"é\"}")]),
+        OpenAiTurn::with_pieces([
+            thought_piece("so"),
+            phase_piece("final_answer", "It is full. \n"),
+        ]),
+        OpenAiTurn::with_pieces([thought_piece("again"), text_piece("You are welcome.")]),
         OpenAiTurn::text("Bye."),
     ]
 }
 
 /// Returns an item without its id and without the field that only the stream contains.
-fn bare(item: &Value) -> Value {
+fn without_id(item: &Value) -> Value {
     let mut item = item.clone();
     let fields = item.as_object_mut().unwrap();
     fields.remove("id");
@@ -83,7 +86,7 @@ fn vendor_accepts_reasoning_and_calls_of_earlier_turns() {
         };
         for effort in efforts {
             for stream in [None, Some(false)] {
-                let mut talk = talk_to(model, turns());
+                let mut talk = talk_to(model, example_turns());
                 talk.request.options.effort = effort;
                 talk.request.options.stream = stream;
                 talk.request.options.session_key = Some("s".repeat(99));
@@ -102,10 +105,10 @@ fn vendor_accepts_reasoning_and_calls_of_earlier_turns() {
 
 #[test]
 fn items_are_sent_back_unchanged_in_order_without_their_ids() {
-    let mut talk = talk_to("gpt-5.3-codex", turns().map(OpenAiTurn::with_other_ids));
+    let mut talk = talk_to("gpt-5.3-codex", example_turns().map(OpenAiTurn::with_other_ids));
     let first = talk.ask(Message::user("look"));
     talk.answer(&first);
-    let items: Vec<Value> = input(&talk).iter().map(bare).collect();
+    let items: Vec<Value> = last_input_items(&talk).iter().map(without_id).collect();
     let message = |phase: &str, text: &str| {
         json!({ "type": "message", "role": "assistant", "phase": phase,
             "content": [{ "type": "output_text", "annotations": [], "text": text }] })
@@ -141,7 +144,7 @@ fn chat_completions_is_used_if_settings_or_options_require_it() {
         (json!({}), json!({ "seed": u64::MAX })),
     ] {
         for model in ["gpt-5.2", "o4-mini", "gpt-4o"] {
-            let mut talk = talk_with(model, config.clone(), FakeOpenAi::new(turns()));
+            let mut talk = talk_with(model, config.clone(), FakeOpenAi::new(example_turns()));
             talk.request.options = serde_json::from_value(options.clone()).unwrap();
             talk.request.options.max_output_tokens = Some(99);
             let first = talk.ask(Message::user("look"));
@@ -160,7 +163,7 @@ fn chat_completions_is_used_if_settings_or_options_require_it() {
 
 #[test]
 fn conversation_continues_in_the_other_protocol() {
-    let mut talk = talk_to("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", example_turns());
     let first = talk.ask(Message::user("look"));
     talk.request.options.seed = Some(7);
     let second = talk.answer(&first);
@@ -175,9 +178,12 @@ fn conversation_continues_in_the_other_protocol() {
 #[test]
 fn history_of_another_provider_is_accepted_by_openai() {
     for config in [json!({}), json!({ "api": "chat" })] {
-        let turns = [OpenAiTurn::with_pieces([thought("hm"), text("a")]), OpenAiTurn::text("b")];
+        let turns = [
+            OpenAiTurn::with_pieces([thought_piece("hm"), text_piece("a")]),
+            OpenAiTurn::text("b"),
+        ];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
-        talk.request.messages = strange_history();
+        talk.request.messages = unusual_history();
         let image = Part::Data(DataPart::blob("image/png", "b"));
         talk.request.messages.last_mut().unwrap().parts.push(image);
         talk.ask(Message::user("and you?"));
@@ -189,7 +195,7 @@ fn history_of_another_provider_is_accepted_by_openai() {
 fn images_and_files_are_sent_also_inside_tool_results() {
     for config in [json!({}), json!({ "api": "chat" })] {
         let turns = [
-            OpenAiTurn::with_pieces([call("{}")]),
+            OpenAiTurn::with_pieces([call_piece("{}")]),
             OpenAiTurn::text("A cat."),
             OpenAiTurn::text("Yes."),
         ];
@@ -204,7 +210,7 @@ fn images_and_files_are_sent_also_inside_tool_results() {
         assert_eq!(talk.ask(Message::tool([result])).parts, [Part::text("A cat.")]);
         talk.ask(Message::user("sure?"));
         if config == json!({}) {
-            let output = &input(&talk)[3]["output"];
+            let output = &last_input_items(&talk)[3]["output"];
             let kinds: Vec<&Value> =
                 output.as_array().unwrap().iter().map(|piece| &piece["type"]).collect();
             assert_eq!(kinds, ["input_text", "input_image", "input_file", "input_text"]);

@@ -8,35 +8,38 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_vendors::openai::{FakeOpenAi, OpenAiAnswerPiece, OpenAiTurn, StreamErrorPlacement};
 
-use crate::vendor::{MODELS, call, input, phase, talk_to, talk_with, text, thought, turns};
+use crate::vendor::{
+    MODELS, call_piece, example_turns, last_input_items, phase_piece, talk_to, talk_with,
+    text_piece, thought_piece,
+};
 
 #[test]
 fn reasoning_of_another_account_is_left_out_after_a_refusal() {
-    let mut talk = talk_to("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", example_turns());
     let first = talk.ask(Message::user("look"));
     // Another API key: its server cannot read what the first account's server encrypted.
     let other = talk_with(
         "gpt-5.2",
         json!({}),
-        FakeOpenAi::new(turns().into_iter().skip(1)).counting_from(100),
+        FakeOpenAi::new(example_turns().into_iter().skip(1)).with_first_item_number(100),
     );
     let instance = other.host.instance().unwrap();
     let mut request = talk.request.clone();
     let mut last = first;
     for requests in [2, 3] {
-        request.messages.push(results(&last));
+        request.messages.push(empty_results(&last));
         last = instance.complete(&request).result.unwrap();
         request.messages.push(Message::model(last.parts.clone()));
         // The server refuses the reasoning once, and the plugin then leaves it out.
         assert_eq!(other.host.http_requests().len(), requests);
     }
-    let items = input(&other);
+    let items = last_input_items(&other);
     let reasoning = items.iter().filter(|item| item["type"] == "reasoning");
     assert_eq!(reasoning.count(), 1, "this account's reasoning is sent back: {items:?}");
 }
 
 /// Answers all calls of an answer with empty results.
-fn results(completion: &Completion) -> Message {
+fn empty_results(completion: &Completion) -> Message {
     let calls = completion.parts.iter().filter_map(Part::as_tool_call);
     let result = |call: &ToolCall| ToolResult::new(call.id.clone(), call.name.clone(), Map::new());
     Message::tool(calls.map(result).collect::<Vec<_>>())
@@ -44,7 +47,7 @@ fn results(completion: &Completion) -> Message {
 
 #[test]
 fn opaque_items_are_sent_only_to_the_model_that_made_them() {
-    let mut talk = talk_to("gpt-5.2", turns());
+    let mut talk = talk_to("gpt-5.2", example_turns());
     let item = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gAAAA-other" });
     let opaque = OpaqueData {
         provider: "openai".to_owned(),
@@ -60,7 +63,8 @@ fn opaque_items_are_sent_only_to_the_model_that_made_them() {
 
 #[test]
 fn summaries_are_not_requested_again_after_a_refusal() {
-    let mut talk = talk_with("gpt-5.2", json!({}), FakeOpenAi::new(turns()).unverified());
+    let mut talk =
+        talk_with("gpt-5.2", json!({}), FakeOpenAi::new(example_turns()).without_verification());
     let instance = talk.host.instance().unwrap();
     talk.request.messages.push(Message::user("hi"));
     for requests in [2, 3] {
@@ -111,9 +115,9 @@ fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
         [("max_output_tokens", FinishReason::MaxTokens), ("content_filter", FinishReason::Safety)]
     {
         for said in [
-            vec![thought("hm")],
-            vec![thought("hm"), phase("commentary", "so ")],
-            vec![thought("hm"), call("{}")],
+            vec![thought_piece("hm")],
+            vec![thought_piece("hm"), phase_piece("commentary", "so ")],
+            vec![thought_piece("hm"), call_piece("{}")],
             vec![],
         ] {
             for model in MODELS {
@@ -122,7 +126,7 @@ fn vendor_accepts_truncated_or_filtered_answers_in_the_history() {
                     continue;
                 }
                 let cut = OpenAiTurn::with_pieces(said.clone()).with_stop_reason(stop);
-                let next = OpenAiTurn::with_pieces([thought("hm"), text("done")]);
+                let next = OpenAiTurn::with_pieces([thought_piece("hm"), text_piece("done")]);
                 let mut talk = talk_to(model, [cut, next, OpenAiTurn::text("b")]);
                 assert_eq!(talk.ask(Message::user("hi")).finish_reason, expected, "{model}");
                 talk.ask(Message::user("continue"));
@@ -155,7 +159,8 @@ fn parallel_wrapper_call_is_unpacked_into_its_calls() {
         ] });
         let wrapper =
             OpenAiAnswerPiece::Call("multi_tool_use.parallel".to_owned(), uses.to_string());
-        let turns = [OpenAiTurn::with_pieces([thought("both"), wrapper]), OpenAiTurn::text("done")];
+        let turns =
+            [OpenAiTurn::with_pieces([thought_piece("both"), wrapper]), OpenAiTurn::text("done")];
         let mut talk = talk_with("gpt-5.2", config, FakeOpenAi::new(turns));
         let first = talk.ask(Message::user("look"));
         let calls = first.parts.iter().filter_map(Part::as_tool_call);

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest};
 
 /// Returns a host whose session uses the model `m` of this server.
-fn host(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost {
+fn host_with_model(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost {
     let context = ContextFacts { model: "openai/m".to_owned(), ..ContextFacts::default() };
     FakeHost::new(provider_openai::__jaato::MODULE)
         .with_config(json!({ "base_url": base }))
@@ -15,7 +15,7 @@ fn host(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost 
 }
 
 /// Returns the reported windows and the queries for them.
-fn windows(host: &FakeHost) -> (Vec<(String, Option<u64>)>, Vec<String>) {
+fn reported_windows(host: &FakeHost) -> (Vec<(String, Option<u64>)>, Vec<String>) {
     let models = host.instance().unwrap().models().unwrap();
     let windows = models.into_iter().map(|info| (info.name, info.context_limit)).collect();
     let sent = host.http_requests();
@@ -23,7 +23,7 @@ fn windows(host: &FakeHost) -> (Vec<(String, Option<u64>)>, Vec<String>) {
     (windows, asked.collect())
 }
 
-fn window(name: &str, tokens: Option<u64>) -> (String, Option<u64>) {
+fn model_window(name: &str, tokens: Option<u64>) -> (String, Option<u64>) {
     (name.to_owned(), tokens)
 }
 
@@ -31,18 +31,18 @@ const OWN: &str = "http://localhost:1/v1";
 
 #[test]
 fn model_list_with_context_windows_needs_no_further_request() {
-    let host = host(OWN, |_| {
+    let host = host_with_model(OWN, |_| {
         let list = json!({ "data": [{ "id": "m", "max_model_len": 2048 }, { "id": "n" }] });
         FakeHttpAnswer::status(200).body(list.to_string())
     });
-    let (windows, asked) = windows(&host);
-    assert_eq!(windows, [window("m", Some(2048)), window("n", None)]);
+    let (windows, asked) = reported_windows(&host);
+    assert_eq!(windows, [model_window("m", Some(2048)), model_window("n", None)]);
     assert_eq!(asked, ["GET http://localhost:1/v1/models"]);
 }
 
 #[test]
 fn own_server_is_queried_in_order_until_it_reports_a_window() {
-    let host = host(OWN, |request| {
+    let host = host_with_model(OWN, |request| {
         let answer = FakeHttpAnswer::status(200);
         match request.head.url.as_str() {
             "http://localhost:1/v1/models" => {
@@ -55,8 +55,8 @@ fn own_server_is_queried_in_order_until_it_reports_a_window() {
             _ => FakeHttpAnswer::status(404).body("404 page not found"),
         }
     });
-    let (windows, asked) = windows(&host);
-    assert_eq!(windows, [window("m:latest", Some(8192)), window("n", None)]);
+    let (windows, asked) = reported_windows(&host);
+    assert_eq!(windows, [model_window("m:latest", Some(8192)), model_window("n", None)]);
     let paths = ["GET http://localhost:1/props", "GET http://localhost:1/api/ps"];
     assert_eq!(asked[1..3], paths);
     assert_eq!(asked[3..], ["POST http://localhost:1/api/show"]);
@@ -66,7 +66,7 @@ fn own_server_is_queried_in_order_until_it_reports_a_window() {
 
 #[test]
 fn server_with_a_loaded_model_is_also_asked_for_accepted_media() {
-    let host = host(OWN, |request| {
+    let host = host_with_model(OWN, |request| {
         let answer = FakeHttpAnswer::status(200);
         match request.head.url.as_str() {
             "http://localhost:1/v1/models" => {
@@ -90,22 +90,22 @@ fn server_with_a_loaded_model_is_also_asked_for_accepted_media() {
 #[test]
 fn server_without_window_information_leaves_the_list_unchanged() {
     for broken in [404, 500] {
-        let answer = if broken == 404 { not_found } else { failing };
-        let (windows, asked) = windows(&host(OWN, answer));
-        assert_eq!(windows, [window("m", None)]);
+        let answer = if broken == 404 { not_found_answer } else { failed_answer };
+        let (windows, asked) = reported_windows(&host_with_model(OWN, answer));
+        assert_eq!(windows, [model_window("m", None)]);
         assert_eq!(asked.len(), 5);
     }
 }
 
-fn not_found(request: &FakeHttpRequest) -> FakeHttpAnswer {
-    list_or(request, FakeHttpAnswer::status(404))
+fn not_found_answer(request: &FakeHttpRequest) -> FakeHttpAnswer {
+    list_or_answer(request, FakeHttpAnswer::status(404))
 }
 
-fn failing(request: &FakeHttpRequest) -> FakeHttpAnswer {
-    list_or(request, FakeHttpAnswer::status(500).body("no memory"))
+fn failed_answer(request: &FakeHttpRequest) -> FakeHttpAnswer {
+    list_or_answer(request, FakeHttpAnswer::status(500).body("no memory"))
 }
 
-fn list_or(request: &FakeHttpRequest, other: FakeHttpAnswer) -> FakeHttpAnswer {
+fn list_or_answer(request: &FakeHttpRequest, other: FakeHttpAnswer) -> FakeHttpAnswer {
     if request.head.url.ends_with("/v1/models") {
         return FakeHttpAnswer::status(200).body(json!({ "data": [{ "id": "m" }] }).to_string());
     }
@@ -118,10 +118,10 @@ fn vendor_is_queried_only_for_its_model_list() {
         let list = json!({ "data": [{ "id": "m" }, { "id": "gpt-4o-mini" }] });
         FakeHttpAnswer::status(200).body(list.to_string())
     };
-    let (own, asked) = windows(&host("https://api.openai.com/v1", list));
-    assert_eq!(own, [window("gpt-4o-mini", Some(128_000)), window("m", None)]);
+    let (own, asked) = reported_windows(&host_with_model("https://api.openai.com/v1", list));
+    assert_eq!(own, [model_window("gpt-4o-mini", Some(128_000)), model_window("m", None)]);
     assert_eq!(asked.len(), 1);
-    let (others, asked) = windows(&host("https://gateway.example/v1", list));
-    assert_eq!(others, [window("gpt-4o-mini", None), window("m", None)]);
+    let (others, asked) = reported_windows(&host_with_model("https://gateway.example/v1", list));
+    assert_eq!(others, [model_window("gpt-4o-mini", None), model_window("m", None)]);
     assert_eq!(asked.len(), 1);
 }

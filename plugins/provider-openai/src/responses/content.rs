@@ -27,7 +27,7 @@ impl ResponsesContent {
     }
 
     /// Adds data as an image or file if its bytes are available, otherwise as text.
-    pub(super) fn add(&mut self, data: &DataPart, blobs: &BlobContents) {
+    pub(super) fn add_data(&mut self, data: &DataPart, blobs: &BlobContents) {
         match data_url(data, blobs) {
             Some(url) if data.mime_type == PDF => {
                 let name = data.name.as_deref().unwrap_or(FILE_NAME);
@@ -44,7 +44,7 @@ impl ResponsesContent {
         for part in parts {
             match part {
                 Part::Text { text, .. } => self.push_text(text),
-                Part::Data(data) => self.add(data, blobs),
+                Part::Data(data) => self.add_data(data, blobs),
                 _ => {}
             }
         }

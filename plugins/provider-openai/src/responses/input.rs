@@ -62,7 +62,7 @@ fn write_output(result: &ToolResult, blobs: &BlobContents) -> Value {
     let mut content = ResponsesContent::default();
     content.push_text(&Value::Object(result.content.clone()).to_string());
     for data in &result.attachments {
-        content.add(data, blobs);
+        content.add_data(data, blobs);
     }
     json!({
         "type": "function_call_output",

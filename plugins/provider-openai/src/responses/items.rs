@@ -9,7 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
 use jaato_plugin_sdk::types::{OpaqueData, Part, ToolCall};
-use jaato_plugin_sdk_provider::chat::{CallIdFormat, INVALID_ARGUMENTS, plain_name, unwrap_calls};
+use jaato_plugin_sdk_provider::chat::{
+    CallIdFormat, INVALID_ARGUMENTS, to_valid_name, unwrap_calls,
+};
 use jaato_plugin_sdk_provider::read_arguments;
 
 /// The signature of a text that is a further piece of the previous item.
@@ -54,7 +56,7 @@ fn without_unsent_fields(item: &Value) -> Value {
 }
 
 /// Returns the key of a content piece's text.
-fn words_key(piece: &Value) -> &'static str {
+fn text_key(piece: &Value) -> &'static str {
     if piece["type"] == "refusal" { "refusal" } else { "text" }
 }
 
@@ -64,12 +66,12 @@ fn content_pieces(item: &Value) -> &[Value] {
 }
 
 /// Returns the text of a message item.
-pub(super) fn text_of(item: &Value) -> String {
-    content_pieces(item).iter().filter_map(|piece| piece[words_key(piece)].as_str()).collect()
+pub(super) fn item_text(item: &Value) -> String {
+    content_pieces(item).iter().filter_map(|piece| piece[text_key(piece)].as_str()).collect()
 }
 
 /// Returns true if a message item contains a refusal.
-pub(super) fn is_refusal(item: &Value) -> bool {
+pub(super) fn has_refusal(item: &Value) -> bool {
     item["type"] == "message" && content_pieces(item).iter().any(|piece| piece["type"] == "refusal")
 }
 
@@ -77,14 +79,14 @@ fn text_parts(item: &Value) -> Vec<Part> {
     let mut skeleton = without_unsent_fields(item);
     let mut texts = Vec::new();
     for piece in skeleton["content"].as_array_mut().into_iter().flatten() {
-        let key = words_key(piece);
+        let key = text_key(piece);
         let Some(fields) = piece.as_object_mut() else { continue };
         // Log probabilities are of no use to the model.
         fields.remove("logprobs");
         let words = fields.remove(key);
         texts.push(words.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned());
     }
-    let is_plain = is_plain(&skeleton);
+    let is_plain = is_single_text(&skeleton);
     let part = |(number, text): (usize, String)| {
         let text = Part::text(text);
         match number {
@@ -97,7 +99,7 @@ fn text_parts(item: &Value) -> Vec<Part> {
 }
 
 /// Returns true if an item contains only one text.
-fn is_plain(item: &Value) -> bool {
+fn is_single_text(item: &Value) -> bool {
     let knows = |value: &Value, keys: &[&str]| {
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
         let mut fields = value.as_object().into_iter().flatten();
@@ -111,7 +113,7 @@ fn is_plain(item: &Value) -> bool {
 
 /// Returns the text of a reasoning item for the user: its summaries, or else the reasoning itself,
 /// if the server shows it.
-pub(super) fn thought_of(item: &Value) -> String {
+pub(super) fn reasoning_text(item: &Value) -> String {
     let texts = |key: &str, between: &str| {
         let list = item[key].as_array().map(Vec::as_slice).unwrap_or_default();
         list.iter().filter_map(|piece| piece["text"].as_str()).collect::<Vec<_>>().join(between)
@@ -121,7 +123,7 @@ pub(super) fn thought_of(item: &Value) -> String {
 }
 
 fn reasoning_parts(item: &Value, came: ItemCompleteness) -> Vec<Part> {
-    let thought = thought_of(item);
+    let thought = reasoning_text(item);
     let mut parts = Vec::new();
     if !thought.is_empty() {
         parts.push(Part::thought(thought));
@@ -192,12 +194,12 @@ pub(super) fn write_items(
         at += 1;
         match part {
             Part::Text { text, signature, .. } => {
-                let taken = write_text_item(text, signature.as_deref(), &parts[at..], &mut items);
+                let taken = push_text_item(text, signature.as_deref(), &parts[at..], &mut items);
                 at += taken;
             }
-            Part::ToolCall(one) => items.push(encode_call(one)),
+            Part::ToolCall(one) => items.push(call_to_item(one)),
             Part::Opaque(opaque) => {
-                let item = own_item(opaque, model);
+                let item = vendor_item(opaque, model);
                 items
                     .extend(item.filter(|item| reasoning_hash(item).is_none_or(&is_sent)).cloned());
             }
@@ -221,7 +223,7 @@ fn output_message(text: &str) -> Value {
 
 /// Writes a text with its item's other fields. Returns the number of following parts that belong to
 /// the same item.
-fn write_text_item(
+fn push_text_item(
     text: &str,
     signature: Option<&str>,
     behind: &[Part],
@@ -248,18 +250,18 @@ fn write_text_item(
         return texts.len() - 1;
     }
     for (piece, text) in pieces.iter_mut().zip(&texts) {
-        let key = words_key(piece);
+        let key = text_key(piece);
         piece[key] = json!(text);
     }
     items.push(item);
     texts.len() - 1
 }
 
-fn encode_call(call: &ToolCall) -> Value {
+fn call_to_item(call: &ToolCall) -> Value {
     let other = call.signature.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let mut other: Map<String, Value> = other.unwrap_or_default();
     let written = match other.remove("arguments") {
-        Some(Value::String(text)) if is_same(&text, &call.arguments) => text,
+        Some(Value::String(text)) if is_same_json(&text, &call.arguments) => text,
         Some(_) | None => match &call.arguments {
             object @ Value::Object(_) => object.to_string(),
             odd => json!({ INVALID_ARGUMENTS: odd }).to_string(),
@@ -268,7 +270,7 @@ fn encode_call(call: &ToolCall) -> Value {
     let mut item = json!({
         "type": "function_call",
         "call_id": CALL_IDS.format_id(call.id.as_str()),
-        "name": plain_name(call.name.as_str()),
+        "name": to_valid_name(call.name.as_str()),
         "arguments": written,
     });
     if let Some(fields) = item.as_object_mut() {
@@ -277,13 +279,13 @@ fn encode_call(call: &ToolCall) -> Value {
     item
 }
 
-fn is_same(text: &str, arguments: &Value) -> bool {
+fn is_same_json(text: &str, arguments: &Value) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == *arguments)
 }
 
 /// Returns the vendor's item if it belongs to this model. The host sends an item to no other model,
 /// but a caller without the host may.
-fn own_item<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
+fn vendor_item<'a>(opaque: &'a OpaqueData, model: &str) -> Option<&'a Value> {
     let is_own = |has: &str, own: &str| has.is_empty() || has == own;
     let is_item = opaque.item["type"].is_string();
     (is_own(&opaque.provider, PROVIDER) && is_own(&opaque.model, model) && is_item)
@@ -372,7 +374,7 @@ mod tests {
             panic!()
         };
         call.arguments = json!({ "x": 2 });
-        assert_eq!(encode_call(&call)["arguments"], "{\"x\":2}");
+        assert_eq!(call_to_item(&call)["arguments"], "{\"x\":2}");
     }
 
     #[test]

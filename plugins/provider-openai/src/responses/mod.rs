@@ -22,6 +22,6 @@ mod settings;
 mod usage;
 
 pub use reply::ResponsesReply;
-pub use request::{ResponsesRequestSettings, reasoning_marks, request_body};
+pub use request::{ResponsesRequestSettings, reasoning_marks, write_request_body};
 pub use request_style::{ResponsesRequestChange, ResponsesRequestStyle, requested_change};
 pub(crate) use settings::list_unsupported_options;

@@ -10,7 +10,7 @@ use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, Usage};
 use jaato_plugin_sdk_provider::chat::{CHECK_URL, reason_of_word};
-use jaato_plugin_sdk_provider::exchange::wrong_form;
+use jaato_plugin_sdk_provider::exchange::wrong_form_error;
 use jaato_plugin_sdk_provider::{
     ARGUMENTS_BYTES_MAX, AnswerReader, CALLS_MAX, EVENTS_MAX, ModelProtocol, PARTS_MAX,
     ServerEvent, StreamingAnswer, failure,
@@ -63,7 +63,7 @@ struct ResponsesOutputItem {
 
 impl ResponsesOutputItem {
     /// Returns the item as far as it arrived, and if it is complete.
-    fn value(&self) -> (Value, ItemCompleteness) {
+    fn current_value(&self) -> (Value, ItemCompleteness) {
         match &self.done {
             Some(done) if done["status"] == "incomplete" => {
                 (done.clone(), ItemCompleteness::InPart)
@@ -139,7 +139,7 @@ impl ResponsesReply {
     /// # Errors
     /// The error that the server reports inside its answer, or `limit_reached` beyond
     /// [`EVENTS_MAX`], [`PARTS_MAX`] and [`ARGUMENTS_BYTES_MAX`].
-    pub fn read(&mut self, event: &Value) -> Result<Vec<Delta>> {
+    pub fn read_event(&mut self, event: &Value) -> Result<Vec<Delta>> {
         self.has_begun = true;
         self.events += 1;
         if self.events > EVENTS_MAX {
@@ -150,7 +150,7 @@ impl ResponsesReply {
         match event["type"].as_str().unwrap_or_default() {
             "response.output_item.added" => {
                 self.count_bytes(event["item"].to_string().len())?;
-                self.item(event)?.begun = event["item"].clone();
+                self.item_for_event(event)?.begun = event["item"].clone();
             }
             "response.output_item.done" => {
                 let at = self.item_index(event)?;
@@ -169,7 +169,7 @@ impl ResponsesReply {
             }
             "response.reasoning_summary_text.delta" => {
                 let (at, delta) = (number("summary_index"), text("delta"));
-                let summaries = &mut self.item(event)?.summaries;
+                let summaries = &mut self.item_for_event(event)?.summaries;
                 let is_first = !summaries.contains_key(&at);
                 let mut shown = String::new();
                 if is_first && !summaries.is_empty() && !delta.is_empty() {
@@ -180,12 +180,12 @@ impl ResponsesReply {
                 return Ok(thought_deltas(shown));
             }
             "response.reasoning_text.delta" => {
-                self.item(event)?.reasoning.push_str(text("delta"));
+                self.item_for_event(event)?.reasoning.push_str(text("delta"));
                 return Ok(thought_deltas(text("delta").to_owned()));
             }
             "response.function_call_arguments.delta" => {
                 self.count_bytes(text("delta").len())?;
-                self.item(event)?.arguments.push_str(text("delta"));
+                self.item_for_event(event)?.arguments.push_str(text("delta"));
                 // Without this delta, the session would treat long arguments as silence.
                 return Ok((!text("delta").is_empty())
                     .then(|| Delta::text(""))
@@ -194,11 +194,11 @@ impl ResponsesReply {
             }
             "response.function_call_arguments.done" => {
                 if let Some(whole) = event["arguments"].as_str() {
-                    self.item(event)?.arguments = whole.to_owned();
+                    self.item_for_event(event)?.arguments = whole.to_owned();
                 }
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                return self.response(&event["response"]);
+                return self.read_final_response(&event["response"]);
             }
             ERROR_EVENT => return Err(reported_error(&self.url, event)),
             "" if !event["error"].is_null() => return Err(reported_error(&self.url, event)),
@@ -210,7 +210,7 @@ impl ResponsesReply {
 
     /// Returns the index of an event's item.
     fn item_index(&mut self, event: &Value) -> Result<u64> {
-        let at = event["output_index"].as_u64().unwrap_or_else(|| self.place_by_id(event));
+        let at = event["output_index"].as_u64().unwrap_or_else(|| self.index_by_id(event));
         self.newest = at;
         if self.items.len() >= PARTS_MAX && !self.items.contains_key(&at) {
             return Err(failure::answer_limit_error(&format!("{PARTS_MAX} items")));
@@ -219,7 +219,7 @@ impl ResponsesReply {
     }
 
     /// Finds the index if the server sends none: by the item's id, or else the open item.
-    fn place_by_id(&self, event: &Value) -> u64 {
+    fn index_by_id(&self, event: &Value) -> u64 {
         let id = event["item_id"].as_str().or(event["item"]["id"].as_str());
         let mut known = self.items.iter().rev();
         let same = known.find(|(_, item)| id.is_some() && item.begun["id"].as_str() == id);
@@ -234,7 +234,7 @@ impl ResponsesReply {
         }
     }
 
-    fn item(&mut self, event: &Value) -> Result<&mut ResponsesOutputItem> {
+    fn item_for_event(&mut self, event: &Value) -> Result<&mut ResponsesOutputItem> {
         let at = self.item_index(event)?;
         Ok(self.items.entry(at).or_default())
     }
@@ -246,7 +246,7 @@ impl ResponsesReply {
         at: u64,
         delta: &str,
     ) -> Result<Vec<Delta>> {
-        let item = self.item(event)?;
+        let item = self.item_for_event(event)?;
         if item.said.len() >= PARTS_MAX && !item.said.contains_key(&at) {
             return Err(failure::answer_limit_error(&format!("{PARTS_MAX} pieces of text")));
         }
@@ -265,9 +265,9 @@ impl ResponsesReply {
             whole.strip_prefix(&shown).map(str::to_owned).unwrap_or_default()
         };
         let deltas = match value["type"].as_str() {
-            Some("message") => text_deltas(rest(items::text_of(value), item.shown_text())),
+            Some("message") => text_deltas(rest(items::item_text(value), item.shown_text())),
             Some("reasoning") => {
-                thought_deltas(rest(items::thought_of(value), item.shown_thought()))
+                thought_deltas(rest(items::reasoning_text(value), item.shown_thought()))
             }
             Some("function_call") => vec![Delta::text("")],
             _ => Vec::new(),
@@ -288,11 +288,11 @@ impl ResponsesReply {
     }
 
     /// Reads the final response: its end, its usage, and items that no other event contained.
-    fn response(&mut self, response: &Value) -> Result<Vec<Delta>> {
+    fn read_final_response(&mut self, response: &Value) -> Result<Vec<Delta>> {
         if !response["error"].is_null() {
             return Err(reported_error(&self.url, response));
         }
-        self.usage = usage::usage_of_response(response).or(self.usage);
+        self.usage = usage::read_usage(response).or(self.usage);
         let mut deltas = Vec::new();
         let output = response["output"].as_array().map(Vec::as_slice).unwrap_or_default();
         if output.len() > PARTS_MAX {
@@ -330,40 +330,40 @@ impl AnswerReader for ResponsesReply {
         }
     }
 
-    fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || data == DONE || self.is_done {
             return Ok(Vec::new());
         }
         match serde_json::from_str::<Value>(data) {
             Ok(read) if event.name == ERROR_EVENT => Err(reported_error(&self.url, &read)),
-            Ok(read) => self.read(&read),
+            Ok(read) => self.read_event(&read),
             Err(_) if event.name == ERROR_EVENT => Err(failure::event_error(&self.url, data)),
             Err(error) => Err(failure::invalid_event_error(&self.url, data, &error)),
         }
     }
 
-    fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+    fn handle_last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         let is_whole = data == DONE || serde_json::from_str::<Value>(data).is_ok();
         if is_whole || event.name == ERROR_EVENT {
-            return self.event(event);
+            return self.handle_event(event);
         }
         self.has_begun = true;
         Ok(Vec::new())
     }
 
-    fn whole(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
+    fn handle_whole_body(&mut self, url: &str, body: &[u8]) -> Result<Vec<Delta>> {
         let response: Value = serde_json::from_slice(body)
             .map_err(|error| failure::invalid_json_error(url, &error))?;
         if !response["error"].is_null() {
             return Err(reported_error(url, &response));
         }
         if !response["output"].is_array() {
-            return Err(wrong_form::<Self>(url, Some("application/json")));
+            return Err(wrong_form_error::<Self>(url, Some("application/json")));
         }
         self.has_begun = true;
-        self.response(&response)
+        self.read_final_response(&response)
     }
 
     fn is_done(&self) -> bool {
@@ -381,13 +381,13 @@ impl AnswerReader for ResponsesReply {
     fn finish(self) -> Result<(Vec<Delta>, Completion)> {
         let word = match self.end.as_deref() {
             Some("in_progress" | "queued") | None => {
-                return Err(failure::cut_answer_error(&self.url, self.has_begun));
+                return Err(failure::truncated_answer_error(&self.url, self.has_begun));
             }
             Some(word) => word.to_owned(),
         };
         let items: Vec<(Value, ItemCompleteness)> =
-            self.items.values().map(ResponsesOutputItem::value).collect();
-        let is_refused = items.iter().any(|(item, _)| items::is_refusal(item));
+            self.items.values().map(ResponsesOutputItem::current_value).collect();
+        let is_refused = items.iter().any(|(item, _)| items::has_refusal(item));
         let reason = match reason_of_word(&word) {
             FinishReason::Stop if is_refused => FinishReason::Refused,
             // The status only says that the answer is incomplete.
@@ -418,26 +418,26 @@ impl AnswerReader for ResponsesReply {
                             "{CALLS_MAX} tool calls"
                         )));
                     }
-                    deltas.push(answer.call(call));
+                    deltas.push(answer.add_call(call));
                 }
                 Part::Text { text, signature, .. } => {
                     answer.begin_text();
-                    answer.text(&text);
+                    answer.add_text(&text);
                     if let Some(signature) = signature {
-                        answer.sign(&signature);
+                        answer.sign_last_part(&signature);
                     }
                 }
                 Part::Thought { text, .. } => {
                     answer.begin_thought();
-                    answer.thought(&text, None);
+                    answer.add_thought(&text, None);
                 }
-                Part::Opaque(opaque) => answer.opaque(opaque.item),
+                Part::Opaque(opaque) => answer.add_opaque(opaque.item),
                 _ => {}
             }
         }
         answer.set_usage(self.usage.unwrap_or_default());
         let completion = match reason {
-            FinishReason::Unknown => answer.finish_with_word(&failure::shown_word(&word)),
+            FinishReason::Unknown => answer.finish_with_word(&failure::text_beginning(&word)),
             reason => answer.finish(reason),
         };
         Ok((deltas, completion))

@@ -9,14 +9,14 @@ use jaato_plugin_sdk_provider::failure;
 pub(super) fn reported_error(url: &str, report: &Value) -> Error {
     let inner = report.get("error").filter(|error| !error.is_null()).unwrap_or(report);
     let mut inner = inner.clone();
-    let status = ["code", "type"].iter().find_map(|key| status_of(inner[*key].as_str()?));
+    let status = ["code", "type"].iter().find_map(|key| error_code_status(inner[*key].as_str()?));
     if let (Some(status), Some(fields)) = (status, inner.as_object_mut()) {
         fields.insert("status".to_owned(), json!(status));
     }
     failure::reported_error(url, &json!({ "error": inner }))
 }
 
-fn status_of(code: &str) -> Option<u16> {
+fn error_code_status(code: &str) -> Option<u16> {
     Some(match code {
         "rate_limit_exceeded" | "insufficient_quota" | "billing_hard_limit_reached" => 429,
         "server_error" | "internal_server_error" => 500,

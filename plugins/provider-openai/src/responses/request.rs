@@ -40,7 +40,7 @@ pub struct ResponsesRequestSettings<'a> {
 /// # Errors
 /// `configuration` for an option that the protocol does not support, `context_overflow` if the body
 /// is larger than the host sends, `unknown_operation` if a message has an unknown role.
-pub fn request_body(
+pub fn write_request_body(
     request: &CompletionRequest,
     asking: &ResponsesRequestSettings<'_>,
     blobs: &BlobContents,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jaato_plugin_sdk_provider::chat::is_of_family;
+use jaato_plugin_sdk_provider::chat::is_in_model_family;
 
 /// OpenAI's models that do not reason, by the start of their names. Any other model may reason,
 /// including future ones.
@@ -46,7 +46,7 @@ impl ResponsesRequestStyle {
     /// Returns a model's requirements before any refusal. `has_summaries` comes from the server's
     /// facts.
     pub fn for_model(model: &str, has_summaries: bool) -> Self {
-        let reasons = !PLAIN.iter().any(|beginning| is_of_family(model, beginning));
+        let reasons = !PLAIN.iter().any(|beginning| is_in_model_family(model, beginning));
         Self {
             has_encrypted: reasons,
             has_summaries: reasons && has_summaries,
@@ -56,7 +56,7 @@ impl ResponsesRequestStyle {
 
     /// Applies a refusal. Returns `None` if that would not change the request. `marks` are the
     /// hashes of its reasoning items.
-    pub fn adapt(
+    pub fn adapt_to_refusal(
         &self,
         wish: ResponsesRequestChange,
         marks: impl IntoIterator<Item = u64>,
@@ -175,9 +175,9 @@ mod tests {
             ResponsesRequestChange::NoSummaries,
             ResponsesRequestChange::NoReasoning,
         ] {
-            let other = habits.adapt(wish, [7]).unwrap();
-            assert_eq!(other.adapt(wish, [7]), None, "{wish:?}");
+            let other = habits.adapt_to_refusal(wish, [7]).unwrap();
+            assert_eq!(other.adapt_to_refusal(wish, [7]), None, "{wish:?}");
         }
-        assert_eq!(habits.adapt(ResponsesRequestChange::NoReasoning, []), None);
+        assert_eq!(habits.adapt_to_refusal(ResponsesRequestChange::NoReasoning, []), None);
     }
 }

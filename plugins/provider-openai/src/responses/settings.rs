@@ -3,7 +3,7 @@
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jaato_plugin_sdk::types::{CompletionRequest, ToolSpec};
 use jaato_plugin_sdk_provider::chat::{
-    SCHEMA_NAME, begin_of_key, choice_word, effort_word, is_strict, write_decimal,
+    SCHEMA_NAME, decimal_json, effort_name, is_strict, shorten_cache_key, tool_choice_name,
 };
 
 use super::request::ResponsesRequestSettings;
@@ -31,11 +31,11 @@ pub(super) fn request_settings(
             settings.insert(name.to_owned(), value);
         }
     };
-    set("temperature", options.temperature.map(write_decimal));
+    set("temperature", options.temperature.map(decimal_json));
     let most = options.max_output_tokens.map(|most| most.max(OUTPUT_TOKENS_MIN));
     set("max_output_tokens", most.map(Value::from));
     let mut reasoning = Map::new();
-    let effort = options.effort.and_then(|effort| effort_word(effort, asking.max_effort));
+    let effort = options.effort.and_then(|effort| effort_name(effort, asking.max_effort));
     if let Some(effort) = effort {
         reasoning.insert("effort".to_owned(), json!(effort));
     }
@@ -45,17 +45,20 @@ pub(super) fn request_settings(
     set("reasoning", (!reasoning.is_empty()).then(|| Value::Object(reasoning)));
     // Servers refuse a tool choice without tools.
     let choice = options.tool_choice.filter(|_| !request.tools.is_empty());
-    set("tool_choice", choice.and_then(|one| choice_word(one, "required")).map(Value::from));
-    set("text", options.output_schema.as_ref().map(|schema| json!({ "format": format(schema) })));
+    set("tool_choice", choice.and_then(|one| tool_choice_name(one, "required")).map(Value::from));
+    set(
+        "text",
+        options.output_schema.as_ref().map(|schema| json!({ "format": output_format(schema) })),
+    );
     if asking.has_session_key {
         let key = options.session_key.as_deref().filter(|key| !key.is_empty());
-        set("prompt_cache_key", key.map(|key| json!(begin_of_key(key))));
+        set("prompt_cache_key", key.map(|key| json!(shorten_cache_key(key))));
     }
     set("service_tier", options.service_tier.as_deref().map(Value::from));
     settings
 }
 
-fn format(schema: &Value) -> Value {
+fn output_format(schema: &Value) -> Value {
     json!({ "type": "json_schema", "name": SCHEMA_NAME, "schema": schema,
         "strict": is_strict(schema) })
 }

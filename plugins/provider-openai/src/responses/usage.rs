@@ -6,7 +6,7 @@ use jaato_plugin_sdk_provider::chat::{micro_usd, output_tokens};
 
 /// Reads the usage of a response. Returns `None` without usage data. Cached tokens are part of the
 /// input tokens.
-pub(super) fn usage_of_response(response: &Value) -> Option<Usage> {
+pub(super) fn read_usage(response: &Value) -> Option<Usage> {
     let usage = response.get("usage").filter(|usage| usage.is_object())?;
     let first = |paths: &[&str]| {
         paths.iter().find_map(|path| usage.pointer(path).and_then(Value::as_u64)).unwrap_or(0)
