@@ -12,7 +12,7 @@ pub(crate) use linux::{
 };
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other_unix::{
-    PASS_THROUGH, copy_attributes, open_beneath, read_at_once, read_folder,
+    PASS_THROUGH, copy_attributes, open_beneath, read_folder, read_without_waiting,
 };
 
 use jaato_types::files::FileKind;
