@@ -49,7 +49,7 @@ fn unsupported_options_error(
     takes: &ModelCapabilities,
 ) -> Option<String> {
     let Ok(Value::Object(set)) = serde_json::to_value(options) else { return None };
-    set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
+    set.into_iter().map(|(name, _)| name).find(|name| !takes.honours_option(name))
 }
 
 fn unsupported_option_error(name: &str, takes: &ModelCapabilities, model: &ModelId) -> Error {
@@ -88,15 +88,23 @@ mod tests {
 
     use super::*;
 
-    fn named(alias: Option<&str>) -> NamedModel {
+    fn named_model(alias: Option<&str>) -> NamedModel {
         NamedModel { model: ModelId::from("a/m"), alias: alias.map(str::to_owned) }
     }
 
-    fn merged(config: &Config, given: &RequestOptions, options: &[&str]) -> Result<Value, Error> {
+    fn merged_options(
+        config: &Config,
+        given: &RequestOptions,
+        options: &[&str],
+    ) -> Result<Value, Error> {
         let options = options.iter().map(|name| (*name).to_owned()).collect();
         let takes = ModelCapabilities { options, ..ModelCapabilities::default() };
-        let merged =
-            merge_request_options(config, given, &takes, &named(config.model_alias.as_deref()))?;
+        let merged = merge_request_options(
+            config,
+            given,
+            &takes,
+            &named_model(config.model_alias.as_deref()),
+        )?;
         Ok(serde_json::to_value(merged).unwrap())
     }
 
@@ -104,7 +112,7 @@ mod tests {
     fn command_line_options_override_configuration_and_unset_ones_are_omitted() {
         let mut config = Config::default();
         let none = RequestOptions::default();
-        assert_eq!(merged(&config, &none, &[]).unwrap().to_string(), "{}");
+        assert_eq!(merged_options(&config, &none, &[]).unwrap().to_string(), "{}");
         config.session.temperature = Temperature::new(0.5);
         config.session.streaming = false;
         config.session.seed = Some(7);
@@ -113,7 +121,7 @@ mod tests {
         given.stop = vec!["END".to_owned()];
         let all = ["temperature", "stream", "seed", "stop"];
         assert_eq!(
-            merged(&config, &given, &all).unwrap().to_string(),
+            merged_options(&config, &given, &all).unwrap().to_string(),
             r#"{"temperature":1.0,"stream":false,"stop":["END"],"seed":7}"#
         );
     }
@@ -123,7 +131,8 @@ mod tests {
         let mut config = Config::default();
         for (configured, asked) in [(0, "{}"), (1, r#"{"max_output_tokens":1}"#)] {
             config.session.answer_tokens_max = configured;
-            let merged = merged(&config, &RequestOptions::default(), &["max_output_tokens"]);
+            let merged =
+                merged_options(&config, &RequestOptions::default(), &["max_output_tokens"]);
             assert_eq!(merged.unwrap().to_string(), asked);
         }
     }
@@ -140,8 +149,9 @@ mod tests {
         named.answer_tokens_max = Some(0);
         config.model_settings.insert("fast".to_owned(), named);
         let all = ["temperature", "max_output_tokens"];
-        let options =
-            |config: &Config| merged(config, &RequestOptions::default(), &all).unwrap().to_string();
+        let options = |config: &Config| {
+            merged_options(config, &RequestOptions::default(), &all).unwrap().to_string()
+        };
         assert_eq!(options(&config), r#"{"max_output_tokens":9,"temperature":1.0}"#);
         config.model_alias = Some("fast".to_owned());
         assert_eq!(options(&config), r#"{"temperature":1.0}"#);
@@ -151,7 +161,8 @@ mod tests {
     fn option_that_the_provider_does_not_support_is_refused_with_a_hint() {
         let mut config = Config::default();
         config.session.seed = Some(7);
-        let error = merged(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();
+        let error =
+            merged_options(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Configuration);
         assert_eq!(error.message, "the provider `a` does not accept the option `seed`");
         assert_eq!(

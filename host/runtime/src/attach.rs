@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use jaato_session::UserPrompt;
-use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, media_type_of};
+use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, detect_media_type};
 use jaato_types::{DataPart, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
@@ -29,7 +29,7 @@ impl Runtime {
     /// # Errors
     /// `not_found`, `io`, `limit_reached` if a file is too large, `invalid_arguments` if no model
     /// can read its content. Each error names the file.
-    pub async fn attach(
+    pub async fn attach_files(
         &self,
         session: &SessionId,
         prompt: UserPrompt,
@@ -75,7 +75,7 @@ fn read_attachment(
     let length = read_up_to(&mut file, &mut head).map_err(|error| io(&error))?;
     file.rewind().map_err(|error| io(&error))?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
-    let Some(mime_type) = media_type_of(&head[..length]) else {
+    let Some(mime_type) = detect_media_type(&head[..length]) else {
         return text_attachment(file, path, name, facts.len());
     };
     let mut upload = blobs.begin_upload(mime_type)?;

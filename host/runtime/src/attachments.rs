@@ -32,7 +32,7 @@ impl Runtime {
             Error::new(ErrorKind::NotFound, text)
         })?;
         let from = blobs.find(id)?.path;
-        let cache = self.setup().folders.cache().ok();
+        let cache = self.setup().folders.cache_folder().ok();
         let cache = cache.filter(|cache| jaato_places::make_own_folder(cache).is_ok());
         let own = || own_temporary_folder(&std::env::temp_dir());
         let parent = cache.map_or_else(own, Path::to_path_buf).join("attachments");

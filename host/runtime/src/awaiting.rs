@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, misbehaved_error, wrong_answer};
+use jaato_instances::{
+    CallSite, DeltaCallback, FacetRequest, invalid_answer_error, misbehaved_error,
+};
 use jaato_registry::{PluginEntry, PluginStatus};
 use jaato_session::{Cancel, WantedTools};
 use jaato_types::tools_set::{ToolSource, ToolsAwaited, ToolsMissing};
@@ -32,14 +34,15 @@ const SOURCES_SHOWN_MAX: usize = 3;
 impl RuntimeHost {
     /// Lists the active plugins that may set tools with these names later. Without names, lists
     /// every plugin that may set tools.
-    pub(crate) fn setting_later(&self, names: &[String]) -> Vec<PluginName> {
+    pub(crate) fn plugins_setting_tools_later(&self, names: &[String]) -> Vec<PluginName> {
         let awaited = ToolsAwaited::new(names.to_vec(), 0);
         let registry = self.registry();
         let is_due = |entry: &&PluginEntry| {
             let is_due = entry.status == PluginStatus::Active
                 && (!names.is_empty() || self.services.has_work(entry));
             let description = entry.description().filter(|_| is_due);
-            description.is_some_and(|it| it.tool_prefixes.iter().any(|it| awaited.wants(it)))
+            description
+                .is_some_and(|it| it.tool_prefixes.iter().any(|it| awaited.is_awaiting_prefix(it)))
         };
         let plugins = registry.plugins().iter().filter(is_due);
         plugins.map(|entry| entry.candidate.manifest.name.clone()).collect()
@@ -56,8 +59,9 @@ impl RuntimeHost {
         let asked = async {
             let frame = Frame::write(awaited).map_err(misbehaved_error)?;
             let (name, facet, cancel) = (plugin.as_str(), FacetRequest::AwaitTools, Cancel::new());
-            let answer = self.plugins.ask(name, facet, site, frame, &quiet, &cancel).await?;
-            Frame::read::<ToolsMissing>(&answer).map_err(wrong_answer(name))
+            let answer =
+                self.plugins.call_plugin(name, facet, site, frame, &quiet, &cancel).await?;
+            Frame::read::<ToolsMissing>(&answer).map_err(invalid_answer_error(name))
         };
         let time = if awaited.is_ending { ENDING_TIME } else { ANSWER_TIME };
         let bound = Duration::from_millis(awaited.wait_ms) + time;
@@ -86,9 +90,9 @@ impl RuntimeHost {
     ) -> Vec<ToolSource> {
         let mut wait = ShutdownWait::begin();
         let mut failed = Vec::new();
-        for plugin in self.setting_later(&wanted.names) {
+        for plugin in self.plugins_setting_tools_later(&wanted.names) {
             loop {
-                let awaited = ToolsAwaited::new(wanted.names.clone(), wait.next_ms());
+                let awaited = ToolsAwaited::new(wanted.names.clone(), wait.next_wait_ms());
                 let site = self.environments.call_site(session).read_only();
                 let missing = self.ask_for_tools(&plugin, site, &awaited).await;
                 if missing.pending.is_empty() || wait.is_over() {
@@ -105,21 +109,21 @@ impl RuntimeHost {
 impl Runtime {
     /// Returns true if a plugin may set a tool or a command with this name while it runs: one that
     /// declares a prefix of the name, or one that is opened with each session.
-    pub fn may_be_set_later(&self, name: &str) -> bool {
+    pub fn can_be_set_later(&self, name: &str) -> bool {
         let host = self.host();
         host.registry().plugins().iter().any(|entry| host.opens_at_start(entry))
-            || !host.setting_later(&[name.to_owned()]).is_empty()
+            || !host.plugins_setting_tools_later(&[name.to_owned()]).is_empty()
     }
 
     /// Waits until plugins have finished work that must not be interrupted, such as an
     /// installation. `report_pending` receives lines for the user.
-    pub async fn finish(&self, tell: &(dyn Fn(String) + Send + Sync)) {
+    pub async fn finish_plugin_work(&self, tell: &(dyn Fn(String) + Send + Sync)) {
         let host = self.host();
         let mut wait = ShutdownWait::begin();
-        for plugin in host.setting_later(&[]) {
+        for plugin in host.plugins_setting_tools_later(&[]) {
             let nobody = CallSite::without_session();
             while host.plugins.instances.is_live(&plugin, &nobody.session) && !wait.is_over() {
-                let awaited = ToolsAwaited::ending(wait.next_ms());
+                let awaited = ToolsAwaited::before_exit(wait.next_wait_ms());
                 let site = CallSite::without_session().read_only();
                 let missing = host.ask_for_tools(&plugin, site, &awaited).await;
                 if missing.pending.is_empty() {
@@ -147,7 +151,7 @@ impl ShutdownWait {
     }
 
     /// Returns how long the next answer may take.
-    fn next_ms(&self) -> u64 {
+    fn next_wait_ms(&self) -> u64 {
         let step = if self.told.is_none() { QUIET } else { TELL_PAUSE / 5 };
         let left = WAIT_MAX.saturating_sub(self.began.elapsed());
         u64::try_from(step.min(left).as_millis()).unwrap_or_default()

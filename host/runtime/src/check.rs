@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_catalog::{ChildTask, Discovery, Setup, discover, sha256_of, supervisor};
+use jaato_catalog::{ChildTask, Discovery, Setup, discover_plugins, file_sha256, supervisor};
 use jaato_config::DEFAULT_ENVIRONMENT;
 use jaato_environments::parse_settings;
 use jaato_instances::{CallSite, DeltaCallback, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
@@ -37,7 +37,7 @@ const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Finds the execution environment that comes with jaato.
 async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<PluginCandidate> {
-    let registry = discover(setup, supervisor).await.registry;
+    let registry = discover_plugins(setup, supervisor).await.registry;
     let entry = registry.environment(DEFAULT_ENVIRONMENT)?;
     (entry.candidate.trust == PluginFileTrust::Shipped).then(|| entry.candidate.clone())
 }
@@ -65,7 +65,7 @@ impl Runtime {
                 own.set_by_option(SETTING_OPTION, &key, value);
             }
         }
-        let digest = sha256_of(file).map_err(|error| {
+        let digest = file_sha256(file).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read `{}`: {error}", file.display()))
         })?;
         setup.config.ledger.enabled = false;
@@ -83,7 +83,8 @@ impl Runtime {
         };
         let candidates = [candidate].into_iter().chain(environment);
         let registry = Registry::build(candidates, &RegistryRules::default());
-        if let Some((why, hint)) = registry.plugins().first().and_then(PluginEntry::why_not) {
+        if let Some((why, hint)) = registry.plugins().first().and_then(PluginEntry::unusable_reason)
+        {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
@@ -99,8 +100,8 @@ impl Runtime {
         let name = plugin.candidate.manifest.name.as_str();
         let edition = self.host().plugins.plugins.current().edition(name).number;
         let services = &self.host().services;
-        services.access_of(plugin, None, edition)?;
-        Ok(services.settings_of(plugin, None, edition).unwrap_or_default())
+        services.credential_access(plugin, None, edition)?;
+        Ok(services.plugin_settings(plugin, None, edition).unwrap_or_default())
     }
 
     /// Creates the plugin's instance for a session.
@@ -114,7 +115,7 @@ impl Runtime {
     ) -> Result<(), Error> {
         let site = CallSite::for_session(session.id().clone());
         let (name, quiet): (_, DeltaCallback) = (&plugin.candidate.manifest.name, Arc::new(|_| {}));
-        self.host().plugins.instance(name.as_str(), site, &quiet).await.map(drop)
+        self.host().plugins.acquire_instance(name.as_str(), site, &quiet).await.map(drop)
     }
 
     /// Asks the configured gc about a short history that has filled its context. Returns how many
@@ -136,7 +137,7 @@ impl Runtime {
         request.context_limit = 1000;
         request.total_tokens = 950;
         request.settings = serde_json::json!({});
-        let GcPlan { drop, .. } = gc.plan(&request, cancel, DeadlineHold::default()).await?;
+        let GcPlan { drop, .. } = gc.create_plan(&request, cancel, DeadlineHold::default()).await?;
         let count = request.messages.len();
         match drop.iter().find(|&&at| at >= count) {
             None => Ok((drop.len(), count)),
@@ -150,13 +151,13 @@ impl Runtime {
 
 /// The conformance suite for a plugin file. Each check is a separate process, whose host services
 /// can access only a folder for temporary files. They have the plugin's settings.
-pub struct Conformance<'a> {
+pub struct ConformanceSuite<'a> {
     runtime: &'a Runtime,
     file: &'a Path,
     folder: TempDir,
 }
 
-impl<'a> Conformance<'a> {
+impl<'a> ConformanceSuite<'a> {
     /// Creates the folder, with the plugin's settings.
     ///
     /// # Errors
@@ -190,7 +191,7 @@ impl<'a> Conformance<'a> {
             memory_bytes: WORKER_MEMORY_BYTES,
             open_files: WORKER_OPEN_FILES,
         };
-        let (supervisor, executable) = self.runtime.starts_children();
+        let (supervisor, executable) = self.runtime.child_starter();
         errand.run(supervisor, executable, self.file).await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jaato_config::{Caps, Dollars};
 use jaato_session::{
-    Agent, InitialObjects, LentSessionState, SessionSetup, SessionUsage, SharedBudget,
+    Agent, InitialObjects, SessionSetup, SessionUsage, SharedBudget, SharedSessionState,
 };
 use jaato_types::SessionId;
 use jaato_types::child::{ChildOpen, ObjectSharing};
@@ -16,7 +16,7 @@ pub struct ChildSessionOrigin {
     /// The requested properties.
     pub asked: ChildOpen,
     /// The state that the child shares with its opener.
-    pub lent: LentSessionState,
+    pub lent: SharedSessionState,
 }
 
 impl ChildSessionOrigin {
@@ -49,7 +49,7 @@ impl ChildSessionOrigin {
         }
         setup.objects = match asked.objects {
             ObjectSharing::None => InitialObjects::default(),
-            ObjectSharing::Copy => lent.objects.copy(),
+            ObjectSharing::Copy => lent.objects.copy_objects(),
             ObjectSharing::Share => InitialObjects::Shared(lent.objects.clone()),
         };
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use jaato_registry::{Registry, ToolEntry, ToolStatus};
-use jaato_session::{estimate_tokens, tools_that_find};
+use jaato_session::{estimate_tokens, discovery_tools};
 use jaato_types::{Availability, Condition, Offer, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 
@@ -89,7 +89,7 @@ impl CoreBudget {
             (place(a), a.is_set).cmp(&(place(b), b.is_set)).then_with(by_name)
         });
         // If not everything fits, requests also offer the host's own tools that find the others.
-        let own: u64 = tools_that_find().iter().map(estimate_tool_tokens).sum();
+        let own: u64 = discovery_tools().iter().map(estimate_tool_tokens).sum();
         let mut left = self.tokens_max.saturating_sub(own);
         let mut instructed: BTreeSet<&PluginName> = BTreeSet::new();
         let mut fitting = BTreeSet::new();
@@ -127,7 +127,7 @@ fn estimate_tool_tokens(spec: &ToolSpec) -> u64 {
     let shown = json!({
         "name": spec.name,
         "description": spec.description,
-        "parameters": touches::without_keyword(&spec.parameters),
+        "parameters": touches::without_use_keyword(&spec.parameters),
     });
     estimate_tokens(&shown.to_string())
 }

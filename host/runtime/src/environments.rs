@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 
 impl Runtime {
     /// Lists the available execution environments by name.
-    pub fn environments(&self) -> Vec<EnvironmentListing> {
+    pub fn list_environments(&self) -> Vec<EnvironmentListing> {
         self.host().environments.list()
     }
 
@@ -26,7 +26,7 @@ impl Runtime {
         name: &str,
         given: &[(String, String)],
     ) -> Result<Map<String, Value>, Error> {
-        self.host().environments.options(name, given)
+        self.host().environments.parse_options(name, given)
     }
 
     /// Creates an environment that several sessions may share, without setting it up yet. The
@@ -34,7 +34,7 @@ impl Runtime {
     ///
     /// # Errors
     /// If no plugin offers it, or it has no such option.
-    pub fn environment(
+    pub fn create_environment(
         &self,
         name: &str,
         options: Map<String, Value>,
@@ -55,19 +55,19 @@ impl Runtime {
         cancel: &Cancel,
         take: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ProcessExit, Error> {
-        self.host().environments.execute(session, spawn, input, cancel, take).await
+        self.host().environments.run_command(session, spawn, input, cancel, take).await
     }
 
     /// Sets up a session's environment and returns its facts. `notice` receives progress messages.
     ///
     /// # Errors
     /// If the environment is not ready.
-    pub async fn environment_of(
+    pub async fn environment_facts(
         &self,
         session: &SessionId,
         notice: impl Fn(String) + Send + Sync + 'static,
     ) -> Result<EnvironmentFacts, Error> {
-        self.host().environments.facts(session, notice).await
+        self.host().environments.environment_facts(session, notice).await
     }
 
     /// Enters a shared environment without a session, under an id that takes the place of one.
@@ -79,7 +79,7 @@ impl Runtime {
         id: &SessionId,
         environment: &SharedEnvironment,
     ) -> Result<(), Error> {
-        self.host().environments.enter(id, Some(environment), Map::new(), None)
+        self.host().environments.enter_environment(id, Some(environment), Map::new(), None)
     }
 
     /// Leaves an environment. The last one who leaves takes it down.
@@ -99,6 +99,6 @@ impl Runtime {
         operation: &str,
         frame: Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        self.host().environments.request(id, operation, frame).await
+        self.host().environments.send_request(id, operation, frame).await
     }
 }

@@ -12,7 +12,7 @@ use jaato_config::permissions::{
 use jaato_config::trust::{TrustedWorkspace, WorkspaceState};
 use jaato_environments::Environments;
 use jaato_policy::WorkspaceTrust;
-use jaato_session::{CallPlace, Gate};
+use jaato_session::{CallEnvironment, CallGate};
 use jaato_types::SessionId;
 use jaato_types::files::ResolvedPath;
 
@@ -26,7 +26,7 @@ const LOCAL: &str = "local";
 
 /// The host's gate: rules, and the place to which they apply.
 pub(crate) struct HostPermissionCheck {
-    place: CallPlace,
+    place: CallEnvironment,
     environments: Arc<Environments>,
     session: SessionId,
 }
@@ -38,53 +38,53 @@ impl HostPermissionCheck {
         let mut place = host.place.get_or_init(|| call_place(&host.setup)).clone();
         if is_anothers {
             let environment = Some("the program's own environment".to_owned());
-            place = CallPlace { directory: None, home: None, environment, ..place };
+            place = CallEnvironment { directory: None, home: None, environment, ..place };
         }
         Self { place, environments: Arc::clone(&host.environments), session }
     }
 
     /// Changes the working directory, if calls run on this machine.
-    pub(crate) fn in_directory(mut self, directory: PathBuf) -> Self {
+    pub(crate) fn with_directory(mut self, directory: PathBuf) -> Self {
         self.place.directory = self.place.directory.map(|_| directory);
         self
     }
 }
 
-impl Gate for HostPermissionCheck {
-    fn place(&self) -> CallPlace {
+impl CallGate for HostPermissionCheck {
+    fn call_environment(&self) -> CallEnvironment {
         self.place.clone()
     }
 
-    fn resolve<'a>(
+    fn resolve_paths<'a>(
         &'a self,
         paths: &'a [PathBuf],
     ) -> BoxFuture<'a, Option<Vec<Option<ResolvedPath>>>> {
-        Box::pin(self.environments.resolve(&self.session, paths))
+        Box::pin(self.environments.resolve_paths(&self.session, paths))
     }
 
-    fn expand(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
-        expand_in(&self.place, pattern)
+    fn expand_pattern(&self, pattern: &Path) -> Option<Vec<PathBuf>> {
+        expand_pattern_in(&self.place, pattern)
     }
 
-    fn repository_is_plain(&self) -> bool {
-        is_plain_in(&self.place)
+    fn is_plain_repository(&self) -> bool {
+        is_repository_plain(&self.place)
     }
 }
 
 /// Returns the names that a pattern may match, if it refers to files of this machine.
-pub(crate) fn expand_in(place: &CallPlace, pattern: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn expand_pattern_in(place: &CallEnvironment, pattern: &Path) -> Option<Vec<PathBuf>> {
     let is_local = place.directory.is_some() && pattern.is_absolute();
     if is_local { expand_pattern(pattern) } else { None }
 }
 
 /// Returns true if the working directory's repository configures nothing that a read-only `git`
 /// command runs.
-pub(crate) fn is_plain_in(place: &CallPlace) -> bool {
+pub(crate) fn is_repository_plain(place: &CallEnvironment) -> bool {
     place.directory.as_deref().is_some_and(repository::is_plain)
 }
 
 /// Returns the place where a host's calls run, as rules see it.
-pub fn call_place(setup: &Setup) -> CallPlace {
+pub fn call_place(setup: &Setup) -> CallEnvironment {
     let is_local = setup.config.environment == LOCAL;
     let workspace = match &setup.workspace_state {
         WorkspaceState::Trusted(_) => WorkspaceTrust::Trusted,
@@ -93,7 +93,7 @@ pub fn call_place(setup: &Setup) -> CallPlace {
         | WorkspaceState::Untrusted { .. }
         | WorkspaceState::Changed { .. } => WorkspaceTrust::Untrusted,
     };
-    CallPlace {
+    CallEnvironment {
         directory: is_local.then(|| setup.workspace.working_directory().to_owned()),
         home: home_folder(setup).filter(|_| is_local),
         workspace,
@@ -106,9 +106,10 @@ pub fn call_place(setup: &Setup) -> CallPlace {
 /// Returns jaato's own folders and files, both as written and with links resolved.
 fn own_folders(setup: &Setup) -> Vec<PathBuf> {
     let config = &setup.config;
-    let mut own: Vec<PathBuf> = setup.folders.all().into_iter().map(Path::to_owned).collect();
+    let mut own: Vec<PathBuf> =
+        setup.folders.all_folders().into_iter().map(Path::to_owned).collect();
     own.push(ENTERPRISE_FOLDER.into());
-    own.extend(named_rules(setup));
+    own.extend(named_rules_file(setup));
     own.extend(ledger_path(setup));
     own.extend(setup.plugin_dirs.iter().chain(&config.plugin_dirs).cloned());
     if let Some(PromptEndpoint::Folder(folder)) = &config.permissions.endpoint {
@@ -130,7 +131,7 @@ fn resolve_existing_path(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the file with rules that [`ORIGINAL_VARIABLE`] names.
-fn named_rules(setup: &Setup) -> Option<PathBuf> {
+fn named_rules_file(setup: &Setup) -> Option<PathBuf> {
     let named = setup.variables.get(ORIGINAL_VARIABLE).filter(|path| !path.is_empty())?;
     Some(setup.workspace.working_directory().join(named))
 }
@@ -147,10 +148,10 @@ pub(crate) fn own_rule_files(setup: &Setup) -> RuleFiles {
 
 fn read_rules(setup: &Setup, workspace: Option<&TrustedWorkspace>) -> RuleFiles {
     let home = home_folder(setup);
-    let named = named_rules(setup);
+    let named = named_rules_file(setup);
     load_rules(&RuleSources {
         enterprise: Some(Path::new(ENTERPRISE_FOLDER)),
-        user: setup.folders.config().ok(),
+        user: setup.folders.config_folder().ok(),
         home: home.as_deref(),
         named: named.as_deref(),
         workspace,

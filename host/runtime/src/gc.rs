@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
-use jaato_instances::{CallSite, DeltaCallback, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, invalid_answer_error};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, DeadlineHold, Gc, GcSettings, Session, SharedFacts};
 use jaato_types::large::LargeRequestKind;
@@ -29,7 +29,7 @@ pub struct PluginGc {
 impl PluginGc {
     /// Creates the gc with this name, or a short form of it, for a session.
     pub fn new(host: Arc<RuntimeHost>, session: SessionId, named: &str) -> Self {
-        let plugin = resolve(&host.registry(), named);
+        let plugin = resolve_gc_name(&host.registry(), named);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
 
@@ -39,28 +39,35 @@ impl PluginGc {
         let _ = self.facts.set(facts);
     }
 
-    async fn run(
+    async fn request_plan(
         &self,
         request: &GcRequest,
         cancel: Cancel,
         hold: DeadlineHold,
     ) -> Result<GcPlan, Error> {
-        self.check()?;
+        self.check_gc_plugin()?;
         let site = CallSite {
             facts: self.facts.get().cloned(),
             hold,
             ..self.host.environments.call_site(&self.session)
         };
         let (of, quiet): (_, DeltaCallback) = (LargeRequestKind::Plan, Arc::new(|_| {}));
-        let asked =
-            large_requests::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
-        Frame::read(&asked.await?).map_err(wrong_answer(self.plugin.as_str()))
+        let asked = large_requests::send_large_request(
+            &self.host,
+            &self.plugin,
+            of,
+            site,
+            request,
+            &quiet,
+            &cancel,
+        );
+        Frame::read(&asked.await?).map_err(invalid_answer_error(self.plugin.as_str()))
     }
 
     /// Returns an error if the plugin cannot be the gc.
-    fn check(&self) -> Result<(), Error> {
+    fn check_gc_plugin(&self) -> Result<(), Error> {
         let name = &self.plugin;
-        let catalog = self.host.plugins.plugins.for_call(&self.session, name.as_str());
+        let catalog = self.host.plugins.plugins.catalog_for_call(&self.session, name.as_str());
         let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
             return Err(Error::new(ErrorKind::NotFound, text)
@@ -71,7 +78,7 @@ impl PluginGc {
             return Err(Error::new(ErrorKind::Configuration, text)
                 .with_hint(known_gc_names(&self.host.registry())));
         }
-        match entry.why_not() {
+        match entry.unusable_reason() {
             None => Ok(()),
             Some((reason, hint)) => {
                 let text = format!("the gc `{name}` cannot be used: {reason}");
@@ -98,7 +105,7 @@ impl Runtime {
             return Ok(());
         };
         let gc = PluginGc::new(Arc::clone(self.host()), session.id().clone(), &settings.plugin);
-        gc.check()?;
+        gc.check_gc_plugin()?;
         gc.set_facts(session.shared_facts());
         session.change_gc(Some(Arc::new(gc)), settings);
         Ok(())
@@ -110,17 +117,17 @@ impl Gc for PluginGc {
         self.host.registry().event_source_name(&self.plugin)
     }
 
-    fn is_there(&self) -> bool {
-        self.check().is_ok()
+    fn is_available(&self) -> bool {
+        self.check_gc_plugin().is_ok()
     }
 
-    fn plan<'a>(
+    fn create_plan<'a>(
         &'a self,
         request: &'a GcRequest,
         cancel: Cancel,
         hold: DeadlineHold,
     ) -> BoxFuture<'a, Result<GcPlan, Error>> {
-        Box::pin(self.run(request, cancel, hold))
+        Box::pin(self.request_plan(request, cancel, hold))
     }
 }
 
@@ -130,7 +137,7 @@ pub fn gc_setting_problem(registry: &Registry, config: &Config) -> Option<String
     if config.gc.plugin == GcSettings::default().plugin {
         return None;
     }
-    let plugin = resolve(registry, &config.gc.plugin);
+    let plugin = resolve_gc_name(registry, &config.gc.plugin);
     let is_gc = registry
         .plugin(plugin.as_str())
         .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&PluginKind::Gc));
@@ -150,7 +157,7 @@ fn known_gc_names(registry: &Registry) -> String {
 
 /// Finds the plugin that the user means by its full name, or by the name that seeds use: `truncate`
 /// or `gc_truncate`.
-fn resolve(registry: &Registry, given: &str) -> PluginName {
+fn resolve_gc_name(registry: &Registry, given: &str) -> PluginName {
     let dashed = given.replace('_', "-");
     let with_prefix = format!("{PREFIX}{}", dashed.trim_start_matches(PREFIX));
     let known = [given, with_prefix.as_str()].into_iter().find(|it| registry.plugin(it).is_some());
@@ -178,7 +185,7 @@ mod tests {
     fn gc_may_be_named_with_or_without_its_prefix() {
         let registry = Registry::build([], &jaato_registry::RegistryRules::default());
         for given in ["truncate", "gc-truncate", "gc_truncate"] {
-            assert_eq!(resolve(&registry, given).as_str(), "gc-truncate");
+            assert_eq!(resolve_gc_name(&registry, given).as_str(), "gc-truncate");
         }
     }
 }

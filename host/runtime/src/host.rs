@@ -10,7 +10,7 @@ use jaato_instances::{CallSite, PluginCaller};
 use jaato_log::Log;
 use jaato_registry::Registry;
 use jaato_services::HostServices;
-use jaato_session::{CallPlace, CallScope, EventEmitter, SharedFacts};
+use jaato_session::{CallEnvironment, CallScope, EventEmitter, SharedFacts};
 use jaato_sessions::SessionStore;
 use jaato_store::Ledger;
 use jaato_terminals::SharedTerminals;
@@ -30,7 +30,7 @@ pub(crate) trait EventTap: Send + Sync {
 
 /// Where a session is saved, and so the sessions that it opens.
 #[derive(Clone)]
-pub(crate) struct SavedIn {
+pub(crate) struct SaveLocation {
     pub(crate) store: SessionStore,
     /// The workspace's root, as text.
     pub(crate) workspace: String,
@@ -41,12 +41,12 @@ pub struct RuntimeHost {
     /// The event tap of each open session.
     pub(crate) taps: Mutex<HashMap<SessionId, Arc<dyn EventTap>>>,
     /// Where each open session is saved.
-    pub(crate) saved_in: Mutex<HashMap<SessionId, SavedIn>>,
+    pub(crate) saved_in: Mutex<HashMap<SessionId, SaveLocation>>,
     /// The additions of the embedding program.
     pub(crate) program: ProgramParts,
     pub(crate) setup: Arc<Setup>,
     /// Where calls run. Set by the first session.
-    pub(crate) place: OnceLock<CallPlace>,
+    pub(crate) place: OnceLock<CallEnvironment>,
     /// Calls plugins.
     pub(crate) plugins: Arc<PluginCaller>,
     /// The services that plugins may use.
@@ -66,7 +66,12 @@ impl RuntimeHost {
     }
 
     /// Returns the site of a tool or a command in its session while it is not being called.
-    pub(crate) fn site_of_tool(&self, has_model: bool, name: &str, scope: &CallScope) -> CallSite {
+    pub(crate) fn tool_call_site(
+        &self,
+        has_model: bool,
+        name: &str,
+        scope: &CallScope,
+    ) -> CallSite {
         self.environments.call_site(&scope.session).for_tool(name, has_model, scope)
     }
 
@@ -74,7 +79,7 @@ impl RuntimeHost {
     /// instances, then removes what they had in its environment.
     pub(crate) async fn close_session(&self, session: &SessionId) {
         if let Ok(handle) = self.services.shared_services().sessions().find(session) {
-            handle.tell_end().await;
+            handle.notify_end().await;
         }
         self.saved_in.lock().remove(session);
         let tap = self.taps.lock().remove(session);

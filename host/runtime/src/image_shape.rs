@@ -2,7 +2,7 @@
 //!
 //! Nothing is decoded: the headers give the image's size, and the file's structure gives its end.
 
-use jaato_types::media_type::media_type_of;
+use jaato_types::media_type::detect_media_type;
 
 const CUT: &str = "the file is damaged: it ends in the middle";
 const NO_SIZE: &str = "the file is damaged: the size of the image is missing";
@@ -20,7 +20,7 @@ pub(crate) enum ImageShape {
 
 /// Examines all bytes of a file.
 pub(crate) fn detect_image_shape(bytes: &[u8]) -> ImageShape {
-    let (size, is_whole) = match media_type_of(bytes) {
+    let (size, is_whole) = match detect_media_type(bytes) {
         Some("image/png") => (size_of_png(bytes), is_whole_png(bytes)),
         Some("image/jpeg") => (size_of_jpeg(bytes), is_whole_jpeg(bytes)),
         Some("image/gif") => (size_of_gif(bytes), is_whole_gif(bytes)),
@@ -163,14 +163,14 @@ fn read_little_endian(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn png(width: u32, height: u32) -> Vec<u8> {
+    fn png_bytes(width: u32, height: u32) -> Vec<u8> {
         let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
         bytes.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
         bytes.extend(b"\x08\x02\0\0\0....\0\0\0\x02IDATxx....\0\0\0\0IEND....");
         bytes
     }
 
-    fn jpeg() -> Vec<u8> {
+    fn jpeg_bytes() -> Vec<u8> {
         let mut bytes =
             b"\xff\xd8\xff\xe0\x00\x04JF\xff\xc4\x00\x03\0\xff\xff\xc0\x00\x0b\x08".to_vec();
         bytes.extend(b"\x00\x14\x23\x29\x01\x01\x11\0\xff\xda\x00\x02abc\xff\xd9behind");
@@ -180,7 +180,7 @@ mod tests {
     const GIF: &[u8] = b"GIF89a\x07\0\x05\0\x80\0\0abcdef\x21\xf9\x04\0\0\0\0\0\
                          \x2c\0\0\0\0\x07\0\x05\0\0\x02\x02\x44\x01\0\x3b";
 
-    fn webp(kind: &[u8; 4], head: &[u8]) -> Vec<u8> {
+    fn webp_bytes(kind: &[u8; 4], head: &[u8]) -> Vec<u8> {
         let length = u32::try_from(12 + head.len()).unwrap();
         let parts: [&[u8]; 5] = [b"RIFF", &length.to_le_bytes(), b"WEBP", kind, &[0; 4]];
         [&parts.concat(), head].concat()
@@ -188,12 +188,12 @@ mod tests {
 
     #[test]
     fn image_size_is_read_for_every_format() {
-        let lossy = webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x10\x80\x20\0");
-        let lossless = webp(b"VP8L", b"\x2f\x0f\xc0\x07\0");
-        let extended = webp(b"VP8X", b"\0\0\0\0\x0f\0\0\x1f\0\0");
+        let lossy = webp_bytes(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x10\x80\x20\0");
+        let lossless = webp_bytes(b"VP8L", b"\x2f\x0f\xc0\x07\0");
+        let extended = webp_bytes(b"VP8X", b"\0\0\0\0\x0f\0\0\x1f\0\0");
         for (bytes, width, height) in [
-            (png(9001, 20), 9001, 20),
-            (jpeg(), 9001, 20),
+            (png_bytes(9001, 20), 9001, 20),
+            (jpeg_bytes(), 9001, 20),
             (GIF.to_vec(), 7, 5),
             (lossy, 16, 32),
             (lossless, 16, 32),
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_anywhere_is_damaged_and_never_panics() {
-        let lossless = webp(b"VP8L", b"\x2f\x0f\xc0\x07\0");
-        for whole in [png(3, 4), jpeg(), GIF.to_vec(), lossless] {
+        let lossless = webp_bytes(b"VP8L", b"\x2f\x0f\xc0\x07\0");
+        for whole in [png_bytes(3, 4), jpeg_bytes(), GIF.to_vec(), lossless] {
             let rest = if whole.starts_with(b"\xff") { 7 } else { 2 };
             let end = whole.len() - rest;
             for length in 0..=end {
@@ -227,7 +227,7 @@ mod tests {
         for bytes in [&b""[..], b"%PDF-1.7", b"hello", b"RIFF"] {
             assert_eq!(detect_image_shape(bytes), ImageShape::Unknown);
         }
-        assert_eq!(detect_image_shape(&png(0, 9)), ImageShape::Damaged(NO_SIZE));
+        assert_eq!(detect_image_shape(&png_bytes(0, 9)), ImageShape::Damaged(NO_SIZE));
         assert_eq!(
             detect_image_shape(b"\xff\xd8\xff\xda\x00\x02\xff\xd9"),
             ImageShape::Damaged(NO_SIZE)

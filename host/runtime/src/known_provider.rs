@@ -37,13 +37,13 @@ pub(crate) struct KnownProvider {
 
 impl RuntimeHost {
     /// Finds a model's provider and what is known about both.
-    pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
+    pub(crate) fn resolve_provider(&self, model: &ModelId) -> Result<KnownProvider, Error> {
         let Some((provider, name)) = model.split() else {
             let text = format!("the model `{model}` is not `provider/model`");
             return Err(Error::new(ErrorKind::Configuration, text));
         };
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, provider, Some(model))?;
+        let (entry, configured) = self.provider_plugin(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.clone();
         if entry.status != PluginStatus::Active {
             let text = format!(
@@ -56,7 +56,7 @@ impl RuntimeHost {
         let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
         let spec_says = spec.cloned().unwrap_or_default();
         let model_accepts = info.and_then(|info| info.accepts.clone());
-        let facts = self.facts_of(provider, name, &registry);
+        let facts = self.model_facts(provider, name, &registry);
         let own_limit = info.and_then(|info| info.context_limit);
         let own_price = info.and_then(|info| info.price.clone());
         Ok(KnownProvider {
@@ -78,23 +78,27 @@ impl RuntimeHost {
     }
 
     /// Returns what is known about a model without asking, if its vendor's own server provides it.
-    pub(crate) fn facts_of(
+    pub(crate) fn model_facts(
         &self,
         provider: &str,
         model: &str,
         registry: &Registry,
     ) -> Option<ModelFacts> {
-        let (vendor, is_asked) = self.vendor_of(provider, registry)?;
+        let (vendor, is_asked) = self.provider_vendor(provider, registry)?;
         jaato_model_facts::find_facts(&vendor, model).filter(|_| is_asked)
     }
 
     /// Returns the vendor of a provider's models, and whether the provider uses the vendor's own
     /// server.
-    pub(crate) fn vendor_of(&self, provider: &str, registry: &Registry) -> Option<(String, bool)> {
-        let (entry, configured) = self.plugin_of(registry, provider, None).ok()?;
+    pub(crate) fn provider_vendor(
+        &self,
+        provider: &str,
+        registry: &Registry,
+    ) -> Option<(String, bool)> {
+        let (entry, configured) = self.provider_plugin(registry, provider, None).ok()?;
         let plugin = entry.candidate.manifest.name.as_str();
         let edition = self.plugins.plugins.current().edition(plugin).number;
-        self.services.vendor_of(entry, configured.as_ref(), edition)
+        self.services.vendor_name(entry, configured.as_ref(), edition)
     }
 
     /// Lists the names that may precede the slash in a model's name: names in `[providers]`, names
@@ -107,7 +111,7 @@ impl RuntimeHost {
 
     /// Finds a provider's plugin, and the provider's name if it is one of `[providers]`. The error
     /// names the model for which the caller needs the provider.
-    pub(crate) fn plugin_of<'a>(
+    pub(crate) fn provider_plugin<'a>(
         &self,
         registry: &'a Registry,
         provider: &str,

@@ -17,7 +17,7 @@ use crate::host::RuntimeHost;
 /// The plugin's error. If the request is larger than the boundary or this plugin allows:
 /// `context_overflow` for a completion, so that the session sends less, and `limit_reached` for a
 /// plan.
-pub async fn ask(
+pub async fn send_large_request(
     host: &RuntimeHost,
     plugin: &PluginName,
     of: LargeRequestKind,
@@ -31,7 +31,9 @@ pub async fn ask(
         LargeRequestKind::Complete | LargeRequestKind::Unknown => FacetRequest::Completion,
     };
     match Frame::write(request) {
-        Ok(frame) => host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await,
+        Ok(frame) => {
+            host.plugins.call_plugin(plugin.as_str(), facet, site, frame, tell, cancel).await
+        }
         Err(FrameError::TooLarge { .. }) => {
             let json: Arc<[u8]> = serde_json::to_vec(request).map_err(serialization_error)?.into();
             if json.len() > REQUEST_BYTES_MAX {
@@ -39,13 +41,14 @@ pub async fn ask(
                     "the history has {} bytes, but the limit is {REQUEST_BYTES_MAX}",
                     json.len()
                 );
-                return Err(Error::new(too_large(of), text));
+                return Err(Error::new(too_large_error_kind(of), text));
             }
             let large = LargeRequest::new(of, json.len() as u64);
             let frame = Frame::write(&large).map_err(serialization_error)?;
             let site = CallSite { request: Some(json), ..site };
             let facet = FacetRequest::Large(of);
-            let answer = host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await;
+            let answer =
+                host.plugins.call_plugin(plugin.as_str(), facet, site, frame, tell, cancel).await;
             answer.map_err(|error| explain_unknown(error, of, plugin))
         }
         Err(error) => Err(serialization_error(error)),
@@ -58,11 +61,11 @@ fn explain_unknown(error: Error, of: LargeRequestKind, plugin: &PluginName) -> E
         return error;
     }
     let text = format!("the history is larger than 8 MiB, the limit of `{plugin}`");
-    Error::new(too_large(of), text)
+    Error::new(too_large_error_kind(of), text)
         .with_hint("update the plugin to a version that supports the operation `large`")
 }
 
-fn too_large(of: LargeRequestKind) -> ErrorKind {
+fn too_large_error_kind(of: LargeRequestKind) -> ErrorKind {
     match of {
         LargeRequestKind::Complete => ErrorKind::ContextOverflow,
         LargeRequestKind::Plan | LargeRequestKind::Unknown => ErrorKind::LimitReached,

@@ -17,12 +17,12 @@ use jaato_log::Log;
 /// # Errors
 /// If the setup names no file and the system reports no home directory.
 pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHomeFolder> {
-    setup.config.ledger.path.clone().map_or_else(|| setup.folders.ledger(), Ok)
+    setup.config.ledger.path.clone().map_or_else(|| setup.folders.ledger_file(), Ok)
 }
 
 /// Creates the ledger of a setup. Returns `None` if it is disabled, or if there is neither a home
 /// directory nor a configured file. Touches no file yet.
-pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
+pub(crate) fn create_ledger(setup: &Setup, log: &Log) -> Option<Ledger> {
     let path = ledger_path(setup).ok().filter(|_| setup.config.ledger.enabled)?;
     let log = log.clone();
     // Other users may write to the folder of a configured file, but not to jaato's own.
@@ -40,10 +40,10 @@ pub(crate) struct LedgerEventSink {
     ledger: Ledger,
     to: Arc<dyn EventSink>,
     clock: SystemClock,
-    state: Mutex<State>,
+    state: Mutex<LedgerSinkState>,
 }
 
-struct State {
+struct LedgerSinkState {
     recorder: EventRecorder,
     /// Number of ledger notices inserted among the session's events. Later events are renumbered by
     /// it.
@@ -56,19 +56,19 @@ impl LedgerEventSink {
         let mut key = [0; 32];
         // Without a random key, a digest could be guessed, so write no digests.
         let key = getrandom::fill(&mut key).is_ok().then(|| DigestKey::new(key));
-        let state = Mutex::new(State { recorder: EventRecorder::new(key), inserted: 0 });
+        let state = Mutex::new(LedgerSinkState { recorder: EventRecorder::new(key), inserted: 0 });
         Self { ledger, to, clock: SystemClock::new(), state }
     }
 }
 
 impl EventSink for LedgerEventSink {
-    fn event(&self, mut envelope: EventEnvelope) {
+    fn receive_event(&self, mut envelope: EventEnvelope) {
         // Held while the events are forwarded, so that they keep their order across threads.
         let mut state = self.state.lock();
         let now =
             EventTime { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
         for record in state.recorder.records_for_event(&envelope, now) {
-            self.ledger.record(&record);
+            self.ledger.add_record(&record);
         }
         envelope.seq += state.inserted;
         if let Some(text) = self.ledger.notice() {
@@ -76,9 +76,9 @@ impl EventSink for LedgerEventSink {
             let event = Event::Notice { source: "host".to_owned(), text };
             let notice = EventEnvelope { event, session: envelope.session.clone(), ..envelope };
             envelope.seq += 1;
-            self.to.event(notice);
+            self.to.receive_event(notice);
         }
-        self.to.event(envelope);
+        self.to.receive_event(envelope);
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     struct RecordedEvents(Mutex<Vec<EventEnvelope>>);
 
     impl EventSink for RecordedEvents {
-        fn event(&self, envelope: EventEnvelope) {
+        fn receive_event(&self, envelope: EventEnvelope) {
             self.0.lock().push(envelope);
         }
     }
@@ -107,7 +107,7 @@ mod tests {
         let mut seq = 0;
         let mut send = |event: Event| {
             seq += 1;
-            tap.event(EventEnvelope { v: 1, seq, session: SessionId::from("s"), event });
+            tap.receive_event(EventEnvelope { v: 1, seq, session: SessionId::from("s"), event });
         };
         let decided = Event::PermissionDecided {
             call_id: "c".into(),

@@ -32,8 +32,8 @@
 //!     let mut setup = Setup::from_process(SetupArguments::default())?;
 //!     setup.executable = "/usr/local/bin/jaato".into();
 //!     let runtime = Runtime::start(setup).await;
-//!     let mut session = runtime.session(SessionOptions::unattended(Arc::new(Print)))?;
-//!     let report = session.turn(task, &Cancel::new()).await;
+//!     let mut session = runtime.open_session(SessionOptions::unattended(Arc::new(Print)))?;
+//!     let report = session.run_turn(task, &Cancel::new()).await;
 //!     runtime.close_session(session.id()).await;
 //!     runtime.close().await;
 //!     Ok(report.text)
@@ -98,23 +98,24 @@ pub use jaato_types as types;
 
 pub use attach::TEXT_BYTES_MAX;
 pub use channels::{ANSWER_MS, FolderAsker, SplitAsker, WebhookAsker};
-pub use check::{Conformance, conformance_checks};
+pub use check::{ConformanceSuite, conformance_checks};
 pub use commands::{ListedCommand, WORD_CHOICES_MAX, WordCompleter, preview_json};
 pub use gate::{call_place, rule_files};
 pub use jaato_assets::{AssetReporter as AssetReport, VerifiedAsset as FoundAsset};
 pub use jaato_catalog::{
     CopyError, DESCRIBE_DEADLINE, Discovery, GUARDIAN_ARGUMENT, GrantHolder,
     GrantState as GrantStanding, PluginFiles, RedescribedFile, Setup, SetupArguments, SetupError,
-    describe, describe_again, forget_copy, list_search_folders, private_copy, problem_line,
-    registry_rules, sha256_of, started_as_child, supervisor, trust_command, trust_line,
+    create_private_copy, describe_again, describe_plugin_file, file_sha256, forget_copy,
+    list_search_folders, problem_line, registry_rules, started_as_child, supervisor, trust_command,
+    trust_line,
 };
 pub use jaato_environments::{EndedProcess, EnvironmentListing, SharedEnvironment};
-pub use jaato_instances::{DeltaCallback, log_printed};
+pub use jaato_instances::{DeltaCallback, log_worker_output};
 pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
 pub use jaato_model_facts::{ModelFacts, snapshot_source};
 pub use jaato_places::open_own_file as open_private_file;
 pub use jaato_policy::{AllowedTool, PluginSource};
-pub use jaato_services::{Assets, delta_of};
+pub use jaato_services::{Assets, asset_progress_delta};
 pub use jaato_services::{KeyCommands, KeyInfo, KeyStore, SecretStorageKind};
 pub use jaato_terminals::{
     FoundTerminal, JoinReply as TerminalReply, JoinableTerminal as ListedTerminal, JoinedTerminal,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 use futures_util::future::BoxFuture;
 use jaato_catalog::registry_rules;
 use jaato_config::Dollars;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, invalid_answer_error};
 use jaato_services::{SessionMaker, TokenCountRequest};
 use jaato_session::{
-    AnsweringModel, Cancel, EventSink, History, LentSessionState, Session, Toolbox,
+    AnsweringModel, Cancel, EventSink, History, Session, SharedSessionState, Toolbox,
 };
 use jaato_sessions::SessionOpener;
 use jaato_types::child::ChildOpen;
@@ -20,8 +20,8 @@ use jaato_types::{
 };
 
 use crate::child::ChildSessionOrigin;
-use crate::host::{RuntimeHost, SavedIn};
-use crate::saved::{OpenSession, Saving};
+use crate::host::{RuntimeHost, SaveLocation};
+use crate::saved::{OpenSession, SaveMode};
 use crate::start_session::SessionOptions;
 
 /// Creates them for a host without keeping it alive.
@@ -35,14 +35,14 @@ impl HostSessionMaker {
 }
 
 impl SessionMaker for HostSessionMaker {
-    fn model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
+    fn answering_model(&self, name: &str, session: &SessionId) -> Result<AnsweringModel, Error> {
         let host = self.host()?;
         let named = host.model_by_name(name)?;
         let ready = host.ready_model(&named, &RequestOptions::default(), session)?;
-        Ok(ready.answering())
+        Ok(ready.into_answering_model())
     }
 
-    fn count(
+    fn token_count_request(
         &self,
         name: &str,
         asked: &TokenCountInput,
@@ -50,7 +50,7 @@ impl SessionMaker for HostSessionMaker {
     ) -> Result<TokenCountRequest, Error> {
         let host = self.host()?;
         let model = host.model_by_name(name)?.model;
-        let known = host.provider_of(&model)?;
+        let known = host.resolve_provider(&model)?;
         let (_, own_name) = model.split().unwrap_or_default();
         let request = asked
             .to_completion_request(own_name)
@@ -63,8 +63,10 @@ impl SessionMaker for HostSessionMaker {
             let (plugin, facet) = (known.plugin.as_str(), FacetRequest::CountTokens);
             let nobody: DeltaCallback = Arc::new(|_| {});
             let cancel = Cancel::new();
-            let asked = host.plugins.ask(plugin, facet, site, written, &nobody, &cancel);
-            Ok(Frame::read::<TokenCount>(&asked.await?).map_err(wrong_answer(plugin))?.tokens)
+            let asked = host.plugins.call_plugin(plugin, facet, site, written, &nobody, &cancel);
+            Ok(Frame::read::<TokenCount>(&asked.await?)
+                .map_err(invalid_answer_error(plugin))?
+                .tokens)
         });
         Ok(TokenCountRequest { model: model.to_string(), tokens })
     }
@@ -72,7 +74,7 @@ impl SessionMaker for HostSessionMaker {
     fn open(
         &self,
         opener: &SessionId,
-        lent: LentSessionState,
+        lent: SharedSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
@@ -90,7 +92,7 @@ impl SessionMaker for HostSessionMaker {
         let answer = plugins.set_tools(plugin, owner, set, &registry_rules(&host.setup))?;
         // A user who types the next message sees it at once.
         let news = |session: &SessionId| plugins.unseen_news(session, Some(plugin.as_str()));
-        host.services.shared_services().sessions().show_news(news);
+        host.services.shared_services().sessions().update_news(news);
         Ok(answer)
     }
 
@@ -109,7 +111,7 @@ impl RuntimeHost {
     fn open_child(
         self: &Arc<Self>,
         opener: &SessionId,
-        lent: LentSessionState,
+        lent: SharedSessionState,
         asked: &ChildOpen,
         follower: Arc<dyn EventSink>,
     ) -> Result<Session, Error> {
@@ -125,7 +127,7 @@ impl RuntimeHost {
         }
         match &asked.directory {
             Some(directory) => {
-                let opener = lent.gate.place().directory;
+                let opener = lent.gate.call_environment().directory;
                 options.directory = Some(self.child_directory(opener, directory)?);
             }
             None => {
@@ -136,7 +138,7 @@ impl RuntimeHost {
         }
         options.tools = Some(child_tools(&lent.tools, asked.tools.as_deref())?);
         options.saving = self.child_saving(opener, asked)?;
-        let continues = matches!(options.saving, Saving::Continue(_));
+        let continues = matches!(options.saving, SaveMode::Continue(_));
         let own = asked.model.clone();
         // The model of a child that continues is saved with it.
         options.model = own.or_else(|| (!continues).then(|| lent.model.to_string()));
@@ -158,25 +160,25 @@ impl RuntimeHost {
     }
 
     /// Returns where a child is saved: where its opener is, if anywhere.
-    fn child_saving(&self, opener: &SessionId, asked: &ChildOpen) -> Result<Saving, Error> {
+    fn child_saving(&self, opener: &SessionId, asked: &ChildOpen) -> Result<SaveMode, Error> {
         let saved_in = self.saved_in.lock().get(opener).cloned();
-        let Some(SavedIn { store, workspace }) = saved_in else {
-            return asked.resume.as_ref().map_or(Ok(Saving::Off), |id| Err(no_such_child(id)));
+        let Some(SaveLocation { store, workspace }) = saved_in else {
+            return asked.resume.as_ref().map_or(Ok(SaveMode::Off), |id| Err(no_such_child(id)));
         };
         let Some(resume) = &asked.resume else {
             let (session, agent) = (opener.as_str().to_owned(), asked.name.clone());
             let opener = Some(SessionOpener { session, agent });
-            return Ok(Saving::New { store, workspace, opener });
+            return Ok(SaveMode::New { store, workspace, opener });
         };
         let id = SessionId::from(resume.as_str());
-        let reader = store.read(&id).map_err(|_| no_such_child(resume))?;
+        let reader = store.read_session(&id).map_err(|_| no_such_child(resume))?;
         let is_own = |it: &SessionOpener| it.session == opener.as_str();
         if !reader.header().opener.as_ref().is_some_and(is_own) {
             return Err(no_such_child(resume));
         }
         let open = OpenSession::open(store, &id, false)
             .map_err(|error| Error::new(ErrorKind::Unavailable, error.to_string()))?;
-        Ok(Saving::Continue(Box::new(open)))
+        Ok(SaveMode::Continue(Box::new(open)))
     }
 }
 
@@ -190,7 +192,7 @@ fn child_tools(opener: &Toolbox, asked: Option<&[ToolName]>) -> Result<Vec<ToolN
         match name.as_str().strip_suffix('*') {
             Some(beginning) => tools.extend(all().filter(|it| it.as_str().starts_with(beginning))),
             None => {
-                opener.find(name)?;
+                opener.find_tool(name)?;
                 tools.push(name.clone());
             }
         }
@@ -209,10 +211,10 @@ struct ChildEventSink {
 }
 
 impl EventSink for ChildEventSink {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         if let Some(person) = &self.person {
-            person.event(envelope.clone());
+            person.receive_event(envelope.clone());
         }
-        self.follower.event(envelope);
+        self.follower.receive_event(envelope);
     }
 }

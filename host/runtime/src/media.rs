@@ -21,21 +21,21 @@ pub(crate) struct SessionMedia {
 }
 
 impl Media for SessionMedia {
-    fn facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
+    fn media_facts<'a>(&'a self, blob: &'a str) -> BoxFuture<'a, Option<MediaFacts>> {
         let blobs = self.host.services.shared_services().blobs().session_blobs(&self.session).ok();
         let blob = blob.to_owned();
         Box::pin(async move {
             let blobs = blobs?;
-            tokio::task::spawn_blocking(move || facts_of(&blobs, &blob)).await.ok()?
+            tokio::task::spawn_blocking(move || media_facts(&blobs, &blob)).await.ok()?
         })
     }
 }
 
-fn facts_of(blobs: &SessionBlobs, id: &str) -> Option<MediaFacts> {
+fn media_facts(blobs: &SessionBlobs, id: &str) -> Option<MediaFacts> {
     let kept = blobs.find(id).ok()?;
     let mut facts = MediaFacts { bytes: kept.bytes, ..MediaFacts::default() };
     if kept.bytes <= LOOKED_AT_BYTES_MAX {
-        let bytes = blobs.head(id, kept.bytes).ok()?;
+        let bytes = blobs.read_blob_start(id, kept.bytes).ok()?;
         match detect_image_shape(&bytes) {
             ImageShape::Image { width, height } => facts.sides = Some((width, height)),
             ImageShape::Damaged(why) => facts.damage = Some(why),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, clean_model, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, clean_model, invalid_answer_error};
 use jaato_session::Cancel;
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, Price};
 use serde::{Deserialize, Serialize};
@@ -48,8 +48,8 @@ pub fn ask_about_model(
     site: CallSite,
 ) -> BoxFuture<'static, Option<ModelInfo>> {
     let model = model.clone();
-    let cache = host.setup.folders.cache().ok().map(|folder| folder.join("models.json"));
-    let key = settings_of(&host, &plugin, site.provider.as_ref())
+    let cache = host.setup.folders.cache_folder().ok().map(|folder| folder.join("models.json"));
+    let key = provider_settings(&host, &plugin, site.provider.as_ref())
         .map(|settings| cache_key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
@@ -66,7 +66,7 @@ pub fn ask_about_model(
                 return None;
             }
         };
-        let info = find(&infos, &model)?.clone();
+        let info = find_model_info(&infos, &model)?.clone();
         let ModelInfo { context_limit, accepts, price, .. } = info.clone();
         let entry = CachedModelInfo { context_limit, accepts, price, told_at_s: now_s() };
         if let (Some(cache), Some(key)) = (&cache, key)
@@ -87,14 +87,14 @@ impl CachedModelInfo {
 }
 
 /// Returns the settings as the plugin sees them, or `None` if the plugin cannot be used.
-fn settings_of(
+fn provider_settings(
     host: &RuntimeHost,
     plugin: &PluginName,
     provider: Option<&Arc<str>>,
 ) -> Option<Arc<Value>> {
     let catalog = host.plugins.plugins.current();
     let entry = catalog.registry.plugin(plugin.as_str())?;
-    host.services.settings_of(entry, provider, catalog.edition(plugin.as_str()).number)
+    host.services.plugin_settings(entry, provider, catalog.edition(plugin.as_str()).number)
 }
 
 /// Asks a plugin for its provider's models.
@@ -105,8 +105,10 @@ pub async fn ask_for_models(
 ) -> Result<Vec<ModelInfo>, Error> {
     let (nothing, quiet): (_, DeltaCallback) = (Frame::empty(), Arc::new(|_| {}));
     let cancel = Cancel::new();
-    let asked = host.plugins.ask(plugin, FacetRequest::Models, site, nothing, &quiet, &cancel);
-    let mut infos: Vec<ModelInfo> = Frame::read(&asked.await?).map_err(wrong_answer(plugin))?;
+    let asked =
+        host.plugins.call_plugin(plugin, FacetRequest::Models, site, nothing, &quiet, &cancel);
+    let mut infos: Vec<ModelInfo> =
+        Frame::read(&asked.await?).map_err(invalid_answer_error(plugin))?;
     for info in &mut infos {
         clean_model(info, |text| host.plugins.without_secrets(plugin, text));
     }
@@ -115,7 +117,7 @@ pub async fn ask_for_models(
 
 /// Finds a model in its provider's list. Also matches the names that servers use: Ollama appends
 /// `:latest`, Google prepends `models/`.
-pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo> {
+pub fn find_model_info<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo> {
     let (_, name) = model.split()?;
     let by = |is_it: &dyn Fn(&str) -> bool| infos.iter().find(|info| is_it(&info.name));
     by(&|listed| listed == name)
@@ -165,7 +167,7 @@ fn now_s() -> u64 {
 }
 
 /// Returns the error for a model that its provider does not list.
-pub fn not_offered(model: &ModelId) -> Error {
+pub fn model_not_offered_error(model: &ModelId) -> Error {
     let text = format!("`{model}` is the configured model, but its provider does not offer it");
     Error::new(ErrorKind::Configuration, text).with_hint("`jaato model list` lists the models")
 }
@@ -176,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn info(name: &str) -> ModelInfo {
+    fn sample_info(name: &str) -> ModelInfo {
         ModelInfo {
             name: name.to_owned(),
             title: String::new(),
@@ -188,9 +190,10 @@ mod tests {
 
     #[test]
     fn model_is_found_under_the_name_variants_of_servers() {
-        let infos = ["a:latest", "a", "models/b", "c:latest", "d:7b"].map(info);
+        let infos = ["a:latest", "a", "models/b", "c:latest", "d:7b"].map(sample_info);
         let found = |name: &str| {
-            find(&infos, &ModelId::new(format!("openai/{name}"))).map(|info| info.name.as_str())
+            find_model_info(&infos, &ModelId::new(format!("openai/{name}")))
+                .map(|info| info.name.as_str())
         };
         assert_eq!(
             (found("a"), found("b"), found("c")),

@@ -68,7 +68,7 @@ impl ReadyProvider {
 }
 
 impl ReadyModel {
-    pub(crate) fn answering(self) -> AnsweringModel {
+    pub(crate) fn into_answering_model(self) -> AnsweringModel {
         AnsweringModel { provider: self.answers.provider(), model: self.setup }
     }
 }
@@ -94,14 +94,14 @@ impl Runtime {
     pub fn answering_model(&self, name: &str) -> Result<AnsweringModel, Error> {
         let (named, session) = (self.model_by_name(name)?, SessionId::from("program"));
         let ready = self.host().ready_model(&named, &RequestOptions::default(), &session)?;
-        Ok(ready.answering())
+        Ok(ready.into_answering_model())
     }
 
     /// Switches a conversation to another model. `request` holds the options that the session was
     /// started with. An event reports which parts of the conversation the model will not receive.
     ///
     /// # Errors
-    /// As [`Runtime::session`]. On an error, the conversation keeps its model.
+    /// As [`Runtime::open_session`]. On an error, the conversation keeps its model.
     pub fn change_model(
         &self,
         session: &mut Session,
@@ -110,7 +110,7 @@ impl Runtime {
     ) -> Result<(), Error> {
         let ready = self.host().ready_model(&self.model_by_name(name)?, request, session.id())?;
         ready.answers.set_facts(session.shared_facts());
-        let AnsweringModel { model, provider } = ready.answering();
+        let AnsweringModel { model, provider } = ready.into_answering_model();
         session.change_model(model, provider);
         Ok(())
     }
@@ -121,7 +121,7 @@ impl RuntimeHost {
     pub(crate) fn model(&self) -> ModelId {
         let configured = &self.setup.config.model;
         let named = NamedModel { model: configured.clone(), alias: None };
-        self.with_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
+        self.add_provider(named).map_or_else(|_| configured.clone(), |named| named.model)
     }
 
     /// Finds a model by the user's own name for it, `provider/model`, or the model's name alone.
@@ -129,7 +129,7 @@ impl RuntimeHost {
     /// # Errors
     /// `configuration` if no provider, or more than one, may have the model.
     pub(crate) fn model_by_name(&self, name: &str) -> Result<NamedModel, Error> {
-        self.with_provider(self.setup.config.model_by_name(name.trim()))
+        self.add_provider(self.setup.config.model_by_name(name.trim()))
     }
 
     /// Prepares a model for a session.
@@ -155,7 +155,7 @@ impl RuntimeHost {
             core_tokens_max,
             core_tools,
             ..
-        } = self.provider_of(model)?;
+        } = self.resolve_provider(model)?;
         let known = KnownModel { takes, context_limit, price };
         let mut setup = model_setup(config, named, request, known)?;
         setup.has_one_conversation = has_one_conversation;
@@ -190,12 +190,12 @@ impl RuntimeHost {
         Ok(ReadyModel { setup, answers, core_tokens_max: None, core_tools: Vec::new() })
     }
 
-    fn with_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {
+    fn add_provider(&self, named: NamedModel) -> Result<NamedModel, Error> {
         if named.model.split().is_some() {
             return Ok(named);
         }
         let name = named.model.as_str();
-        let candidates = self.providers_that_may_have(name);
+        let candidates = self.candidate_providers(name);
         if let [provider] = candidates.as_slice() {
             let model = ModelId::new(format!("{provider}/{name}"));
             return Ok(NamedModel { model, ..named });
@@ -223,16 +223,16 @@ impl RuntimeHost {
     /// Lists the providers that may have a model of this name, without asking them: those that list
     /// it, otherwise those with models of the same family. Of several, prefers those with a key.
     /// For an unknown name, returns every provider with a key.
-    fn providers_that_may_have(&self, model: &str) -> Vec<String> {
+    fn candidate_providers(&self, model: &str) -> Vec<String> {
         let registry = self.registry();
         let names = self.provider_names(&registry);
         let has_key = |name: &String| {
             let keys = self.provider(name).map(|info| info.keys).unwrap_or_default();
             keys.iter().any(|key| key.found.is_some())
         };
-        let vendor = |name: &str| self.vendor_of(name, &registry).map(|(vendor, _)| vendor);
+        let vendor = |name: &str| self.provider_vendor(name, &registry).map(|(vendor, _)| vendor);
         let lists = |name: &&String| {
-            let Ok((entry, _)) = self.plugin_of(&registry, name, None) else { return false };
+            let Ok((entry, _)) = self.provider_plugin(&registry, name, None) else { return false };
             let spec = entry.description().and_then(|it| it.provider.as_ref());
             spec.is_some_and(|spec| spec.models.iter().any(|info| info.name == model))
                 || vendor(name)

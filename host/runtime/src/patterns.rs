@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use jaato_policy::{is_pattern, pattern_may_be};
+use jaato_policy::{is_shell_pattern, may_match_name};
 
 /// Maximum number of folder entries examined for one pattern. A shell would be slow here as well.
 const ENTRIES_MAX: usize = 20_000;
@@ -14,7 +14,7 @@ pub(crate) fn expand_pattern(pattern: &Path) -> Option<Vec<PathBuf>> {
     let mut left = ENTRIES_MAX;
     for part in pattern.components() {
         let text = part.as_os_str().to_string_lossy();
-        if !matches!(part, Component::Normal(_)) || !is_pattern(&text) {
+        if !matches!(part, Component::Normal(_)) || !is_shell_pattern(&text) {
             names.iter_mut().for_each(|name| name.push(part));
             continue;
         }
@@ -33,7 +33,7 @@ fn matching_entries(folders: &[PathBuf], pattern: &str, left: &mut usize) -> Opt
     for folder in folders {
         for entry in folder.read_dir().into_iter().flatten().flatten() {
             *left = left.checked_sub(1)?;
-            if pattern_may_be(pattern, &entry.file_name().to_string_lossy()) {
+            if may_match_name(pattern, &entry.file_name().to_string_lossy()) {
                 found.push(entry.path());
             }
         }

@@ -29,8 +29,11 @@ impl PluginOpenings {
     pub fn begin(host: &Arc<RuntimeHost>, session: &SessionId, has_model: bool) -> Self {
         let registry = host.registry();
         let only = host.setup.tools_only.clone();
-        let later =
-            if has_model { host.setting_later(only.as_deref().unwrap_or(&[])) } else { Vec::new() };
+        let later = if has_model {
+            host.plugins_setting_tools_later(only.as_deref().unwrap_or(&[]))
+        } else {
+            Vec::new()
+        };
         let mut opening = JoinSet::new();
         // Outside of a tokio runtime, each plugin is opened by its first call.
         if tokio::runtime::Handle::try_current().is_ok() {
@@ -40,7 +43,7 @@ impl PluginOpenings {
                 let awaited = later
                     .contains(&plugin)
                     .then(|| ToolsAwaited::new(only.clone().unwrap_or_default(), TOOLS_MS));
-                opening.spawn(open(host, plugin, session, awaited));
+                opening.spawn(open_plugin(host, plugin, session, awaited));
             }
         }
         Self(tokio::sync::Mutex::new(opening))
@@ -65,7 +68,7 @@ impl RuntimeHost {
     }
 }
 
-async fn open(
+async fn open_plugin(
     host: Arc<RuntimeHost>,
     plugin: PluginName,
     session: SessionId,
@@ -73,7 +76,7 @@ async fn open(
 ) {
     let quiet: DeltaCallback = Arc::new(|_| {});
     let site = host.environments.call_site(&session);
-    if let Err(error) = host.plugins.instance(plugin.as_str(), site, &quiet).await {
+    if let Err(error) = host.plugins.acquire_instance(plugin.as_str(), site, &quiet).await {
         host.log.write_line(
             2,
             "host",

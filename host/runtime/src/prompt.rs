@@ -51,9 +51,9 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
             format!("cannot use prompt file `{}`: {text}", path.display()),
         )
     };
-    let opened = match setup.config.is_workspaces("prompt.file") {
-        true => jaato_places::open_inside(setup.workspace.root(), path),
-        false => jaato_places::open_plain(path),
+    let opened = match setup.config.is_set_by_workspace("prompt.file") {
+        true => jaato_places::open_file_inside(setup.workspace.root(), path),
+        false => jaato_places::open_plain_file(path),
     };
     let file = opened.map_err(|error| match &error.why {
         PathProblem::System(error) => wrong(error.to_string()),
@@ -69,7 +69,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
             "it has {bytes} bytes, but the limit is {PROMPT_FILE_BYTES_MAX}"
         )));
     }
-    let DecodedInstructions { text, is_damaged, .. } = decode(&read, false);
+    let DecodedInstructions { text, is_damaged, .. } = decode_instructions(&read, false);
     if is_damaged {
         return Err(wrong("it is neither UTF-8 nor UTF-16 with a byte order mark".to_owned()));
     }
@@ -80,12 +80,12 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
     let mut parts = Vec::new();
     for name in setup.workspace.agents_files(workspace) {
         let bytes_max = PROMPT_FILE_BYTES_MAX as usize;
-        let read = workspace.read_beginning(&name, bytes_max).map_err(|error| {
+        let read = workspace.read_file_start(&name, bytes_max).map_err(|error| {
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;
         if let Some((bytes, size)) = read {
             let DecodedInstructions { mut text, is_utf16, .. } =
-                decode(&bytes, size > bytes.len() as u64);
+                decode_instructions(&bytes, size > bytes.len() as u64);
             if size > bytes.len() as u64 {
                 let whole = if is_utf16 { bytes.len() } else { text.len() };
                 let note = format!("[truncated: the first {whole} of {size} bytes of `{name}`]");
@@ -110,7 +110,7 @@ struct DecodedInstructions {
 
 /// Decodes UTF-8 or, with a byte order mark, UTF-16. Drops a partial character at the end of a
 /// truncated file.
-fn decode(bytes: &[u8], is_cut: bool) -> DecodedInstructions {
+fn decode_instructions(bytes: &[u8], is_cut: bool) -> DecodedInstructions {
     let (text, encoding, _) = UTF_8.decode(bytes);
     let whole = match is_cut {
         true => text.trim_end_matches(char::REPLACEMENT_CHARACTER),
@@ -125,7 +125,7 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
     let Some(workspace) = setup.trusted_workspace() else { return Vec::new() };
     let mut notes = Vec::new();
     for name in setup.workspace.agents_files(workspace) {
-        let (bytes, size) = match workspace.read_beginning(&name, PROMPT_FILE_BYTES_MAX as usize) {
+        let (bytes, size) = match workspace.read_file_start(&name, PROMPT_FILE_BYTES_MAX as usize) {
             Ok(Some(read)) => read,
             Ok(None) => {
                 notes.push(format!(
@@ -142,7 +142,7 @@ pub fn notes_on_files(setup: &Setup) -> Vec<String> {
                 "`{name}` has {size} bytes; the model gets the first {PROMPT_FILE_BYTES_MAX}"
             ));
         }
-        if decode(&bytes, is_cut).is_damaged {
+        if decode_instructions(&bytes, is_cut).is_damaged {
             notes.push(format!(
                 "`{name}` is not UTF-8 everywhere: the model gets a replacement character for each \
                  wrong byte"
@@ -203,11 +203,11 @@ mod tests {
             utf16(u16::to_be_bytes, [0xfe, 0xff]),
         ];
         for bytes in texts {
-            let DecodedInstructions { text, is_damaged, .. } = decode(&bytes, false);
+            let DecodedInstructions { text, is_damaged, .. } = decode_instructions(&bytes, false);
             assert_eq!((text.as_str(), is_damaged), ("Grüße 🦀", false));
-            assert!(!decode(&bytes[..bytes.len() - 1], true).is_damaged);
+            assert!(!decode_instructions(&bytes[..bytes.len() - 1], true).is_damaged);
         }
-        assert!(decode(b"caf\xe9 au lait", false).is_damaged);
-        assert!(decode(b"R\0u\0l\0e\0", false).is_damaged);
+        assert!(decode_instructions(b"caf\xe9 au lait", false).is_damaged);
+        assert!(decode_instructions(b"R\0u\0l\0e\0", false).is_damaged);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, clean_completion, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, clean_completion, invalid_answer_error};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeRequestKind;
 use jaato_types::{
@@ -53,7 +53,7 @@ impl PluginProvider {
         let _ = self.facts.set(facts);
     }
 
-    async fn run(
+    async fn request_completion(
         &self,
         request: &CompletionRequest,
         sink: DeltaSink,
@@ -61,7 +61,7 @@ impl PluginProvider {
     ) -> Result<Completion, Error> {
         let living = sink.clone();
         let tell: DeltaCallback = Arc::new(move |delta| {
-            sink.emit(delta);
+            sink.emit_delta(delta);
         });
         let site = CallSite {
             facts: self.facts.get().cloned(),
@@ -71,11 +71,14 @@ impl PluginProvider {
         };
         let (plugin, of) = (&self.plugin, LargeRequestKind::Complete);
         let request = match &self.names {
-            Some(names) => in_its_own_name(request, names),
+            Some(names) => with_provider_name(request, names),
             None => Cow::Borrowed(request),
         };
-        let asked = large_requests::ask(&self.host, plugin, of, site, &request, &tell, &cancel);
-        let mut completion = Frame::read(&asked.await?).map_err(wrong_answer(plugin.as_str()))?;
+        let asked = large_requests::send_large_request(
+            &self.host, plugin, of, site, &request, &tell, &cancel,
+        );
+        let mut completion =
+            Frame::read(&asked.await?).map_err(invalid_answer_error(plugin.as_str()))?;
         let clean = |text: &str| self.host.plugins.without_secrets(plugin.as_str(), text);
         clean_completion(&mut completion, clean);
         Ok(completion)
@@ -90,7 +93,7 @@ impl PluginProvider {
 
 /// Replaces the configured name with the provider's own in its opaque parts, because the provider
 /// knows no other name.
-fn in_its_own_name<'a>(
+fn with_provider_name<'a>(
     request: &'a CompletionRequest,
     names: &ProviderNames,
 ) -> Cow<'a, CompletionRequest> {
@@ -120,10 +123,10 @@ impl Provider for PluginProvider {
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
-        Box::pin(self.run(request, sink, cancel))
+        Box::pin(self.request_completion(request, sink, cancel))
     }
 
-    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
+    fn query_model_info(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let facts = self.facts.get().cloned();
         let site = CallSite {
             facts,
@@ -177,7 +180,7 @@ mod tests {
             CompletionRequest::new("m", vec![Message::user("x"), Message::model(parts)])
         };
         let others = request("elsewhere");
-        assert!(matches!(in_its_own_name(&others, &names), Cow::Borrowed(_)));
-        assert_eq!(*in_its_own_name(&request("work"), &names), request("anthropic"));
+        assert!(matches!(with_provider_name(&others, &names), Cow::Borrowed(_)));
+        assert_eq!(*with_provider_name(&request("work"), &names), request("anthropic"));
     }
 }

@@ -51,9 +51,9 @@ impl Runtime {
 
     /// Returns what is known about a provider's model: the user's configuration, the provider's
     /// answer, and built-in facts about its vendor's models.
-    pub fn facts_about(&self, provider: &str, info: &ModelInfo) -> ModelFacts {
+    pub fn describe_model(&self, provider: &str, info: &ModelInfo) -> ModelFacts {
         let known =
-            self.host().facts_of(provider, &info.name, &self.registry()).unwrap_or_default();
+            self.host().model_facts(provider, &info.name, &self.registry()).unwrap_or_default();
         let id = format!("{provider}/{}", info.name);
         let named = NamedModel { model: ModelId::new(&id), alias: None };
         let says = self.setup().config.settings_for_model(&named);
@@ -77,8 +77,8 @@ impl Runtime {
     ) -> Result<Vec<ModelInfo>, Error> {
         let registry = self.registry();
         let (entry, configured): (_, Option<Arc<str>>) =
-            self.host().plugin_of(&registry, name, None)?;
-        self.models_of(entry, configured, wait).await
+            self.host().provider_plugin(&registry, name, None)?;
+        self.plugin_models(entry, configured, wait).await
     }
 
     /// Returns true if a provider lists a model by its name, or by a name that only adds a date or
@@ -86,14 +86,15 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::models_of_provider`].
-    pub async fn lists_model(&self, model: &ModelId, wait: Duration) -> Result<bool, Error> {
+    pub async fn is_model_listed(&self, model: &ModelId, wait: Duration) -> Result<bool, Error> {
         let (provider, name) = model.split().unwrap_or_default();
         let infos = self.models_of_provider(provider, wait).await?;
         let adds = |info: &ModelInfo| {
             let rest = info.name.strip_prefix(name);
             rest.is_some_and(|rest| rest.starts_with(['-', '@', ':']))
         };
-        let is_listed = model_queries::find(&infos, model).is_some() || infos.iter().any(adds);
+        let is_listed =
+            model_queries::find_model_info(&infos, model).is_some() || infos.iter().any(adds);
         Ok(infos.is_empty() || is_listed)
     }
 }
@@ -105,7 +106,7 @@ impl RuntimeHost {
     /// If no provider has this name.
     pub(crate) fn provider(&self, name: &str) -> Result<ProviderInfo, Error> {
         let registry = self.registry();
-        let (entry, configured) = self.plugin_of(&registry, name, None)?;
+        let (entry, configured) = self.provider_plugin(&registry, name, None)?;
         let plugin = entry.candidate.manifest.name.clone();
         let spec = entry.description().and_then(|description| description.provider.as_ref());
         let own = spec.map(|spec| spec.name.clone()).filter(|_| configured.is_none());
@@ -129,7 +130,7 @@ impl RuntimeHost {
             return Ok(info);
         }
         let edition = self.plugins.plugins.current().edition(plugin.as_str()).number;
-        match self.services.access_of(entry, configured.as_ref(), edition) {
+        match self.services.credential_access(entry, configured.as_ref(), edition) {
             Ok(access) => (info.server, info.keys) = (access.server, access.keys),
             Err(error) => info.problem = Some(error),
         }

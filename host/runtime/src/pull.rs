@@ -1,7 +1,7 @@
 //! Finds where a model's weights come from: a file that a plugin declares and the host downloads,
 //! or a provider's server that downloads models itself.
 
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, invalid_answer_error};
 use jaato_registry::PluginStatus;
 use jaato_session::Cancel;
 use jaato_types::{Asset, Error, ErrorKind, Frame, ModelId, PullModel, PullModelAnswer};
@@ -26,7 +26,7 @@ impl Runtime {
             return declared_weights(self.declared_assets(), wanted.as_str());
         };
         let registry = self.registry();
-        let entry = match self.host().plugin_of(&registry, provider, None) {
+        let entry = match self.host().provider_plugin(&registry, provider, None) {
             Ok((entry, _)) if entry.status == PluginStatus::Active => entry,
             _ => return declared_weights(self.declared_assets(), name),
         };
@@ -49,14 +49,17 @@ impl Runtime {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         };
         let registry = self.registry();
-        let (entry, configured) = self.host().plugin_of(&registry, provider, Some(model))?;
+        let (entry, configured) = self.host().provider_plugin(&registry, provider, Some(model))?;
         let plugin = entry.candidate.manifest.name.as_str();
         let site = CallSite { provider: configured, ..CallSite::without_session() };
         let request = Frame::write(&PullModel::new(name))
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let plugins = &self.host().plugins;
-        let asked = plugins.ask(plugin, FacetRequest::PullModel, site, request, tell, cancel);
-        Frame::read::<PullModelAnswer>(&asked.await?).map_err(wrong_answer(plugin)).map(drop)
+        let asked =
+            plugins.call_plugin(plugin, FacetRequest::PullModel, site, request, tell, cancel);
+        Frame::read::<PullModelAnswer>(&asked.await?)
+            .map_err(invalid_answer_error(plugin))
+            .map(drop)
     }
 }
 

@@ -57,17 +57,17 @@ fn is_plain_repository(folder: &Path, git: &Path) -> bool {
     is_repository(git)
         && !path_exists(&folder.join(".gitmodules"))
         && !NOT_PLAIN.iter().any(|name| path_exists(&git.join(name)))
-        && read(&git.join("config"), CONFIG_BYTES_MAX)
+        && read_limited(&git.join("config"), CONFIG_BYTES_MAX)
             .is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(is_plain_config))
         && (!path_exists(&git.join("index"))
-            || read(&git.join("index"), INDEX_BYTES_MAX)
+            || read_limited(&git.join("index"), INDEX_BYTES_MAX)
                 .is_some_and(|bytes| is_plain_index(&bytes)))
 }
 
 /// Returns true if `git` certainly treats a folder as a repository. Otherwise it searches the
 /// parent folders.
 fn is_repository(git: &Path) -> bool {
-    let head = read(&git.join("HEAD"), CONFIG_BYTES_MAX).unwrap_or_default();
+    let head = read_limited(&git.join("HEAD"), CONFIG_BYTES_MAX).unwrap_or_default();
     let head = std::str::from_utf8(&head).unwrap_or_default().trim_end();
     let is_digest = head.len() == 40 && head.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_head = is_digest || head.starts_with("ref: refs/");
@@ -80,7 +80,7 @@ fn path_exists(path: &Path) -> bool {
 }
 
 /// Reads a file unless it is a link or too large.
-fn read(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+fn read_limited(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let found = path.symlink_metadata().ok()?;
     (found.is_file() && found.len() <= bytes_max).then(|| fs::read(path).ok()).flatten()
 }
@@ -114,7 +114,7 @@ fn known_keys(section: &str) -> Option<&'static str> {
 /// Returns true if an index contains no nested repository. `git status` would inspect those by
 /// their own configuration.
 fn is_plain_index(bytes: &[u8]) -> bool {
-    entries_are_plain(bytes).unwrap_or(false)
+    has_plain_entries(bytes).unwrap_or(false)
 }
 
 /// Bytes of an entry before its name.
@@ -127,7 +127,7 @@ const DIGEST_BYTES: usize = 20;
 const MODE_AT: usize = 24;
 const GITLINK: u32 = 0o160_000;
 
-fn entries_are_plain(bytes: &[u8]) -> Option<bool> {
+fn has_plain_entries(bytes: &[u8]) -> Option<bool> {
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let version = number(4)?;
     if !bytes.starts_with(b"DIRC") || !matches!(version, 2 | 3) {
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn git(folder: &Path, words: &[&str]) {
+    fn run_git(folder: &Path, words: &[&str]) {
         let mut command = Command::new("git");
         command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -169,27 +169,27 @@ mod tests {
         assert!(output.status.success(), "{words:?}: {output:?}");
     }
 
-    fn repository() -> tempfile::TempDir {
+    fn create_repository() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        git(folder.path(), &["init", "-q"]);
+        run_git(folder.path(), &["init", "-q"]);
         for name in ["a.txt", "a file with a long name.txt", "folder/b.txt", "link/c"] {
             fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
             fs::write(folder.path().join(name), name).unwrap();
         }
-        git(folder.path(), &["add", "."]);
-        git(folder.path(), &["commit", "-qm", "a"]);
+        run_git(folder.path(), &["add", "."]);
+        run_git(folder.path(), &["commit", "-qm", "a"]);
         folder
     }
 
     #[test]
     fn repositories_as_git_makes_them_are_plain() {
-        let first = repository();
+        let first = create_repository();
         assert!(is_plain(first.path()));
         assert!(is_plain(&first.path().join("folder")));
         let clone = tempfile::tempdir().unwrap();
         let url = first.path().display().to_string();
-        git(clone.path(), &["clone", "-q", &url, "."]);
-        git(clone.path(), &["checkout", "-qb", "other", "--track", "origin/HEAD"]);
+        run_git(clone.path(), &["clone", "-q", &url, "."]);
+        run_git(clone.path(), &["checkout", "-qb", "other", "--track", "origin/HEAD"]);
         assert!(is_plain(clone.path()));
         assert!(is_plain(tempfile::tempdir().unwrap().path()));
     }
@@ -224,7 +224,7 @@ mod tests {
             "[merge \"a\"]\n\tdriver = ./x",
         ];
         for configuration in configurations {
-            let folder = repository();
+            let folder = create_repository();
             fs::write(folder.path().join(".git/config"), configuration).unwrap();
             assert!(!is_plain(folder.path()), "{configuration}");
         }
@@ -232,27 +232,27 @@ mod tests {
 
     #[test]
     fn a_repository_inside_another_is_not_plain() {
-        let folder = repository();
+        let folder = create_repository();
         let inside = folder.path().join("inside");
         fs::create_dir(&inside).unwrap();
-        git(&inside, &["init", "-q"]);
+        run_git(&inside, &["init", "-q"]);
         fs::write(inside.join("x"), "").unwrap();
-        git(&inside, &["add", "."]);
-        git(&inside, &["commit", "-qm", "a"]);
+        run_git(&inside, &["add", "."]);
+        run_git(&inside, &["commit", "-qm", "a"]);
         assert!(is_plain(folder.path()));
-        git(folder.path(), &["add", "inside"]);
+        run_git(folder.path(), &["add", "inside"]);
         assert!(!is_plain(folder.path()));
     }
 
     #[test]
     fn other_forms_of_a_repository_are_not_plain() {
         let change = |change: &dyn Fn(&Path)| {
-            let folder = repository();
+            let folder = create_repository();
             change(folder.path());
             assert!(!is_plain(folder.path()));
             assert!(!is_plain(&folder.path().join("folder")));
         };
-        let folder = repository();
+        let folder = create_repository();
         fs::create_dir(folder.path().join("folder/.git")).unwrap();
         fs::write(folder.path().join("folder/.git/config"), "").unwrap();
         assert!(!is_plain(&folder.path().join("folder")));
@@ -260,8 +260,8 @@ mod tests {
         change(&|folder| fs::write(folder.join(".gitmodules"), "").unwrap());
         change(&|folder| fs::write(folder.join(".git/config.worktree"), "").unwrap());
         change(&|folder| fs::write(folder.join(".git/index"), "DIRC").unwrap());
-        change(&|folder| git(folder, &["update-index", "--index-version", "4"]));
-        change(&|folder| git(folder, &["update-index", "--split-index"]));
+        change(&|folder| run_git(folder, &["update-index", "--index-version", "4"]));
+        change(&|folder| run_git(folder, &["update-index", "--split-index"]));
         // Git does not treat such a folder as a repository, and searches further.
         change(&|folder| fs::remove_file(folder.join(".git/HEAD")).unwrap());
         change(&|folder| fs::write(folder.join(".git/HEAD"), "ref: x").unwrap());

@@ -5,28 +5,32 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use jaato_catalog::{
-    Discovery, Plugins, Setup, StartState, discover, missing_shipped_hint, supervisor,
+    Discovery, Plugins, Setup, StartState, discover_plugins, missing_shipped_hint, supervisor,
 };
 use jaato_config::ConfigEntry;
 use jaato_environments::{
     EndedProcess, Environments, OutputFolder, ProgramRegistry, declared_secrets,
 };
-use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
-use jaato_loader::{EngineObserver, Executor, LONG_BLOCK, Misdeed, MisdeedReport};
+use jaato_instances::{
+    CallSite, Instances, PluginCaller, ServiceFactory, Workers, isolation_reason,
+};
+use jaato_loader::{EngineObserver, Executor, LONG_BLOCK, Misbehavior, MisbehaviorReport};
 use jaato_log::Log;
-use jaato_policy::{CallPaths, PathsResolved, PolicyCall};
+use jaato_policy::{CallPaths, PolicyCall, ResolvedCallPaths};
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, PluginStatus, Registry};
-use jaato_services::{Assets, HostServices, SharedServices, given_entries, problems_of_settings};
+use jaato_services::{
+    Assets, HostServices, SharedServices, list_setting_problems, variable_entries,
+};
 use jaato_terminals::{SharedTerminals, SocketFolders, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 use parking_lot::Mutex;
 use serde_json::Map;
 
-use crate::gate::{call_place, expand_in, is_plain_in};
+use crate::gate::{call_place, expand_pattern_in, is_repository_plain};
 use crate::gc;
 use crate::host::RuntimeHost;
-use crate::ledger::ledger_of;
+use crate::ledger::create_ledger;
 use crate::maker::HostSessionMaker;
 use crate::model_queries;
 use crate::program::ProgramParts;
@@ -88,7 +92,7 @@ impl Runtime {
     /// Finds the plugins without opening them. Describes new ones, each in its own child process.
     pub async fn start(setup: Setup) -> Self {
         let supervisor = supervisor(&setup);
-        let discovery = discover(&setup, &supervisor).await;
+        let discovery = discover_plugins(&setup, &supervisor).await;
         Self::assemble(setup, supervisor, discovery, ProgramParts::default())
     }
 
@@ -98,7 +102,7 @@ impl Runtime {
     /// If a key or a base URL is for a provider that no plugin offers.
     pub async fn start_with(mut setup: Setup, mut program: ProgramParts) -> Result<Self, Error> {
         let supervisor = supervisor(&setup);
-        let discovery = discover(&setup, &supervisor).await;
+        let discovery = discover_plugins(&setup, &supervisor).await;
         program.set_variables(&mut setup, &discovery.registry)?;
         Ok(Self::assemble(setup, supervisor, discovery, program))
     }
@@ -110,13 +114,13 @@ impl Runtime {
         discovery: Discovery,
         program: ProgramParts,
     ) -> Self {
-        let log = Log::in_folder(setup.folders.cache().ok());
+        let log = Log::in_folder(setup.folders.cache_folder().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
         if let Some(option) = &setup.environment_option {
             let chosen = registry.environment_with_option(option);
             setup.config.environment = chosen.map_or_else(|| format!("--{option}"), str::to_owned);
         }
-        let of_settings = problems_of_settings(&registry, &setup.config, &setup.variables);
+        let of_settings = list_setting_problems(&registry, &setup.config, &setup.variables);
         let has_broken_settings = of_settings.iter().any(|problem| problem.breaks_plugin);
         let setting_problems: Vec<String> =
             of_settings.into_iter().map(|problem| problem.text).collect();
@@ -125,11 +129,11 @@ impl Runtime {
         if setup.config.plugin_settings.keys().any(is_unknown) {
             problems.extend(missing_shipped_hint(&setup, &registry));
         }
-        problems.extend(left_out(&registry));
+        problems.extend(describe_left_out(&registry));
         problems.extend(gc::gc_setting_problem(&registry, &setup.config));
         problems.extend(notes_on_files(&setup));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
-        let cache = setup.folders.cache().ok();
+        let cache = setup.folders.cache_folder().ok();
         let outputs = match cache.filter(|cache| jaato_places::make_own_folder(cache).is_ok()) {
             Some(cache) => OutputFolder::in_folder(cache),
             None => OutputFolder::in_folder(&own_temporary_folder(&std::env::temp_dir())),
@@ -146,7 +150,7 @@ impl Runtime {
         let (kept, programs) = (Arc::clone(&outputs), Arc::clone(&processes));
         let shared = SharedServices::new(&setup, &supervisor, kept, programs);
         let services = Arc::new(HostServices::new(Arc::clone(&setup), shared));
-        let watch = Arc::new(PluginWatch { log: log.clone(), plugins: OnceLock::new() });
+        let watch = Arc::new(PluginObserver { log: log.clone(), plugins: OnceLock::new() });
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::clone(&watch) as _);
         let workers = Workers::new(supervisor.clone(), setup.executable.clone(), log.clone());
         let start = StartState { stamps, trust, problems: problems.clone() };
@@ -159,7 +163,7 @@ impl Runtime {
             services: Arc::clone(&services) as Arc<dyn ServiceFactory>,
         });
         let _ = watch.plugins.set(Arc::downgrade(&plugins));
-        let ledger = ledger_of(&setup, &log);
+        let ledger = create_ledger(&setup, &log);
         let door = setup.config.terminals.join.then(|| SocketFolders::from_folders(&setup.folders));
         let terminals = SharedTerminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
@@ -183,19 +187,19 @@ impl Runtime {
     }
 
     /// Returns the supervisor that starts children, and the executable to start.
-    pub(crate) fn starts_children(&self) -> (&Supervisor, &Path) {
+    pub(crate) fn child_starter(&self) -> (&Supervisor, &Path) {
         (&self.supervisor, &self.host.setup.executable)
     }
 
     /// Asks the configured environment where the paths of a call lead, as a session's rules see
     /// them. Returns `None` if no environment can tell.
-    pub async fn resolve_paths(&self, call: &PolicyCall<'_>) -> Option<PathsResolved> {
+    pub async fn resolve_paths(&self, call: &PolicyCall<'_>) -> Option<ResolvedCallPaths> {
         let place = call_place(self.setup());
-        let paths = CallPaths::from_call(call, |pattern| expand_in(&place, pattern));
+        let paths = CallPaths::from_call(call, |pattern| expand_pattern_in(&place, pattern));
         let environments = &self.host.environments;
         let session = SessionId::from("paths-of-a-call");
-        environments.enter(&session, None, Map::new(), None).ok()?;
-        let resolved = environments.resolve(&session, &paths.all).await;
+        environments.enter_environment(&session, None, Map::new(), None).ok()?;
+        let resolved = environments.resolve_paths(&session, &paths.all).await;
         environments.leave_environment(&session).await;
         Some(paths.with_targets(resolved?))
     }
@@ -203,7 +207,7 @@ impl Runtime {
     /// Returns true if a call runs `git` and the repository configures nothing that a read-only
     /// command runs.
     pub fn repository_is_plain(&self, call: &PolicyCall<'_>) -> bool {
-        call.runs_program("git") && is_plain_in(&call_place(self.setup()))
+        call.runs_program("git") && is_repository_plain(&call_place(self.setup()))
     }
 
     /// Returns the setup of the host.
@@ -234,7 +238,7 @@ impl Runtime {
     /// Lists the plugin settings that variables set, for display.
     pub fn given_settings(&self) -> Vec<ConfigEntry> {
         let setup = self.setup();
-        given_entries(&self.registry(), &setup.config, &setup.variables)
+        variable_entries(&self.registry(), &setup.config, &setup.variables)
     }
 
     /// Returns the number of plugins that had to be described at this start.
@@ -248,8 +252,8 @@ impl Runtime {
     }
 
     /// Returns why a plugin runs in a worker, or `None` if it runs inside this process.
-    pub fn why_in_worker(&self, entry: &PluginEntry) -> Option<&'static str> {
-        why_in_worker(&self.host.setup, entry)
+    pub fn worker_reason(&self, entry: &PluginEntry) -> Option<&'static str> {
+        isolation_reason(&self.host.setup, entry)
     }
 
     /// Returns the log.
@@ -281,19 +285,19 @@ impl Runtime {
     ///
     /// The second list names the providers that could not be asked, and why. It leaves out
     /// providers that are unused and not set up.
-    pub async fn models(&self) -> (Vec<ListedModel>, Vec<String>) {
-        self.models_within(Duration::MAX).await
+    pub async fn list_models(&self) -> (Vec<ListedModel>, Vec<String>) {
+        self.list_models_within(Duration::MAX).await
     }
 
-    /// Like [`Runtime::models`], but gives each provider only this much time. Asks one
+    /// Like [`Runtime::list_models`], but gives each provider only this much time. Asks one
     /// after the other.
     ///
-    /// As [`Runtime::models`].
-    pub async fn models_within(&self, wait: Duration) -> (Vec<ListedModel>, Vec<String>) {
+    /// As [`Runtime::list_models`].
+    pub async fn list_models_within(&self, wait: Duration) -> (Vec<ListedModel>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let (registry, configured_model) = (self.registry(), self.model());
         for name in self.host.provider_names(&registry) {
-            let (entry, configured) = match self.host.plugin_of(&registry, &name, None) {
+            let (entry, configured) = match self.host.provider_plugin(&registry, &name, None) {
                 Ok(found) => found,
                 Err(error) => {
                     problems.push(error.to_string());
@@ -308,7 +312,7 @@ impl Runtime {
             if !is_configured && self.provider(&name).is_ok_and(|info| info.is_unused) {
                 continue;
             }
-            match self.models_of(entry, configured, wait).await {
+            match self.plugin_models(entry, configured, wait).await {
                 Ok(infos) => {
                     models.extend(infos.into_iter().map(|info| self.listed_model(&name, info)))
                 }
@@ -321,7 +325,7 @@ impl Runtime {
 
     /// Returns a guard that keeps the plugin threads from ending until it is dropped. A program
     /// that is only a host may leak it.
-    pub fn keep_threads(&self) -> impl Send + use<> {
+    pub fn hold_plugin_threads(&self) -> impl Send + use<> {
         self.host.plugins.instances.executor()
     }
 
@@ -333,12 +337,12 @@ impl Runtime {
     /// model, or the model's weights are neither on this machine nor allowed to be downloaded.
     pub async fn check_model(&self, wait: Duration) -> Result<ListedModel, Error> {
         let id = self.model_by_name(self.setup().config.model.as_str())?.model;
-        let provider = self.host.provider_of(&id)?.name;
+        let provider = self.host.resolve_provider(&id)?.name;
         let registry = self.registry();
-        let (entry, configured) = self.host.plugin_of(&registry, &provider, Some(&id))?;
-        let infos = self.models_of(entry, configured, wait).await?;
-        let Some(info) = model_queries::find(&infos, &id) else {
-            return Err(model_queries::not_offered(&id));
+        let (entry, configured) = self.host.provider_plugin(&registry, &provider, Some(&id))?;
+        let infos = self.plugin_models(entry, configured, wait).await?;
+        let Some(info) = model_queries::find_model_info(&infos, &id) else {
+            return Err(model_queries::model_not_offered_error(&id));
         };
         let model = ListedModel { id, ..self.listed_model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
@@ -364,7 +368,7 @@ impl Runtime {
         let resources = self.host.environments.take_problems();
         self.host.plugins.instances.close(None).await;
         self.host.terminals.close().await;
-        let processes = self.host.services.shared_services().processes().living().await;
+        let processes = self.host.services.shared_services().processes().list_living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.write_line(1, "host", &format!("cannot end child processes: {error}"));
         }
@@ -386,7 +390,7 @@ impl Runtime {
         &self.host
     }
 
-    pub(crate) async fn models_of(
+    pub(crate) async fn plugin_models(
         &self,
         entry: &PluginEntry,
         provider: Option<Arc<str>>,
@@ -424,7 +428,7 @@ impl Runtime {
 }
 
 /// Returns lines about the parts of descriptions that cannot be offered.
-fn left_out(registry: &Registry) -> Vec<String> {
+fn describe_left_out(registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
     for entry in registry.plugins().iter().filter(|entry| entry.status == PluginStatus::Active) {
         let name = &entry.candidate.manifest.name;
@@ -441,21 +445,21 @@ fn left_out(registry: &Registry) -> Vec<String> {
 }
 
 /// Writes plugins' messages and misbehaviour to the log, and tells sessions about calls that hang.
-struct PluginWatch {
+struct PluginObserver {
     log: Log,
     plugins: OnceLock<Weak<PluginCaller>>,
 }
 
-impl EngineObserver for PluginWatch {
+impl EngineObserver for PluginObserver {
     fn log(&self, plugin: &PluginName, level: u8, text: &str) {
         self.log.write_line(level, plugin.as_str(), text);
     }
 
-    fn misbehaved(&self, report: &MisdeedReport) {
+    fn report_misbehavior(&self, report: &MisbehaviorReport) {
         let plugins = self.plugins.get().and_then(Weak::upgrade);
         match (report.misdeed, plugins) {
             // The calls of a disabled plugin have ended with an error.
-            (Misdeed::StillBlocked { .. }, Some(plugins)) if !report.disabled => {
+            (Misbehavior::StillBlocked { .. }, Some(plugins)) if !report.disabled => {
                 let (plugin, seconds) = (&report.plugin, LONG_BLOCK.as_secs());
                 let text = format!(
                     "plugin `{plugin}` has blocked a thread for more than {seconds} s; its author \
@@ -467,7 +471,7 @@ impl EngineObserver for PluginWatch {
         }
     }
 
-    fn trouble(&self, text: &str) {
+    fn log_trouble(&self, text: &str) {
         self.log.write_line(1, "host", text);
     }
 }

@@ -52,18 +52,18 @@ impl Runtime {
     /// names or, without names, for all of them.
     ///
     /// # Errors
-    /// As [`Runtime::session_for_calls`].
+    /// As [`Runtime::open_session_for_calls`].
     pub async fn offered_tools(
         &self,
         names: Vec<String>,
         events: Arc<dyn EventSink>,
         cancel: &Cancel,
     ) -> Result<OfferedTools, Error> {
-        let mut session = self.session_for_calls(SessionOptions::unattended(events))?;
+        let mut session = self.open_session_for_calls(SessionOptions::unattended(events))?;
         let closer = self.session_closer(session.id());
         session.renew_tools(cancel).await;
         session.await_tools(&WantedTools::only_named(names), cancel).await;
-        let offer = self.host().plugins.plugins.offer(session.id());
+        let offer = self.host().plugins.plugins.session_offer(session.id());
         let toolbox = session.toolbox();
         let tools = toolbox.tools().map(|tool| tool.spec.clone()).collect();
         let missing = toolbox.missing_sources().to_vec();
@@ -96,27 +96,27 @@ impl Runtime {
     /// # Errors
     /// If no plugin offers the model's provider, the provider does not honour a requested option,
     /// or the prompt cannot be built.
-    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
-        self.session_from(History::new(), options)
+    pub fn open_session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.open_session_from(History::new(), options)
     }
 
     /// Starts a session that continues a history, whichever model produced it.
     ///
     /// # Errors
-    /// As [`Runtime::session`].
-    pub fn session_from(
+    /// As [`Runtime::open_session`].
+    pub fn open_session_from(
         &self,
         history: History,
         options: SessionOptions,
     ) -> Result<Session, Error> {
-        self.host().session_from(history, options)
+        self.host().open_session_from(history, options)
     }
 
     /// Starts a session without a model, in which a user calls tools.
     ///
     /// # Errors
     /// Only by a bug: an empty history is valid.
-    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
-        self.host().session_for_calls(options)
+    pub fn open_session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.host().open_session_for_calls(options)
     }
 }

@@ -9,10 +9,10 @@ use jaato_approval::FileAnswerStore;
 use jaato_catalog::Setup;
 use jaato_config::{Caps, Config, NamedModel, PermissionMode};
 use jaato_environments::{SessionOutputs, SharedEnvironment};
-use jaato_policy::{AllowedTool, DenyRules, Rules, denied_to_all};
+use jaato_policy::{AllowedTool, DenyRuleHandling, Rules, file_limits_outside_calls};
 use jaato_services::SessionEntry;
 use jaato_session::{
-    Agent, EventSink, Gate, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
+    Agent, CallGate, EventSink, History, Ids, NoAnswer, PermissionAsker, PolicyMode, RandomIds,
     SeededRandom, Session, SessionClock, SessionPorts, SessionRules, SessionSaver, SessionSetup,
     SharedBudget, SharedRules, SystemClock, SystemPrompt, UserAsker,
 };
@@ -32,7 +32,7 @@ use crate::media::SessionMedia;
 use crate::named_model::ReadyModel;
 use crate::prompt;
 use crate::provider::NoProvider;
-use crate::saved::{Saving, SessionSaving, StartedSaver};
+use crate::saved::{SaveMode, SessionSaving, StartedSaver};
 use crate::tools::PluginTools;
 
 /// The options of a session.
@@ -72,14 +72,14 @@ pub struct SessionOptions {
     /// or `None` for the configured model.
     pub model: Option<String>,
     /// Whether the session outlives the process.
-    pub saving: Saving,
+    pub saving: SaveMode,
     /// The names of its tools, or beginnings of names before a `*`, each maybe after `PLUGIN:`.
     /// `None` gives it every tool.
     pub tools: Option<Vec<ToolName>>,
     /// The session's identity in permission prompts, if it is not the main agent.
     pub agent: Option<Agent>,
     /// Replaces the policy that decides about calls before the user is asked.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub gate: Option<Arc<dyn CallGate>>,
     /// Saves the session in place of a store of files.
     pub saver: Option<Arc<dyn SessionSaver>>,
     /// The session's source of time.
@@ -106,7 +106,7 @@ impl SessionOptions {
             budget: None,
             tells_messages: false,
             model: None,
-            saving: Saving::Off,
+            saving: SaveMode::Off,
             tools: None,
             agent: None,
             gate: None,
@@ -125,11 +125,11 @@ impl UnattendedAsker {
 impl UserAsker for UnattendedAsker {}
 
 impl PermissionAsker for UnattendedAsker {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         Some(Self::REASON.to_owned())
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         _session: &'a SessionId,
         _prompt: &'a PermissionPrompt,
@@ -155,8 +155,8 @@ impl RuntimeHost {
     /// Starts a session that continues a history, whichever model produced it.
     ///
     /// # Errors
-    /// As [`Runtime::session`](crate::Runtime::session).
-    pub(crate) fn session_from(
+    /// As [`Runtime::open_session`](crate::Runtime::open_session).
+    pub(crate) fn open_session_from(
         self: &Arc<Self>,
         history: History,
         options: SessionOptions,
@@ -173,7 +173,7 @@ impl RuntimeHost {
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
         let ids = new_id_source();
-        let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.session());
+        let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.create_session_id());
         let id = saving.id.clone();
         let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
@@ -190,7 +190,7 @@ impl RuntimeHost {
             // The opener's toolbox has checked those of a child.
             tools.check_restriction()?;
         }
-        let system = self.system_prompt(options.system.clone(), &tools.active())?;
+        let system = self.system_prompt(options.system.clone(), &tools.active_tools())?;
         let mut setup = SessionSetup::new(named.model.clone(), 0, system);
         setup.model = ready.setup;
         let mut providers = vec![ready.answers.clone()];
@@ -198,7 +198,7 @@ impl RuntimeHost {
             // An unknown name or an unsupported option is an error at the start.
             let next = self.ready_model(&self.model_by_name(name)?, &options.request, &id)?;
             providers.push(next.answers.clone());
-            setup.fallbacks.push(next.answering());
+            setup.fallbacks.push(next.into_answering_model());
         }
         setup.gc = config.gc.clone();
         setup.caps = session_caps(config, &options.caps);
@@ -221,7 +221,7 @@ impl RuntimeHost {
         let events = Arc::clone(&options.events);
         let mut ports = session_ports(self, model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
-        let note = saved.as_ref().and_then(StartedSaver::note_on_ended);
+        let note = saved.as_ref().and_then(StartedSaver::ended_work_note);
         if let Some(saved) = saved {
             saved.connect(self, &setup_id, &mut ports);
         }
@@ -270,7 +270,7 @@ impl RuntimeHost {
     }
 
     /// Starts a session without a model, in which a user calls tools.
-    pub(crate) fn session_for_calls(
+    pub(crate) fn open_session_for_calls(
         self: &Arc<Self>,
         mut options: SessionOptions,
     ) -> Result<Session, Error> {
@@ -278,7 +278,7 @@ impl RuntimeHost {
         setup.limits = self.setup.config.session.clone();
         setup.rules = Arc::new(self.session_rules(&options));
         let ids = new_id_source();
-        let id = ids.session();
+        let id = ids.create_session_id();
         setup.id = Some(id.clone());
         self.join_environment(&id, &options, &setup.rules)?;
         let asker = Arc::clone(&options.asker);
@@ -295,7 +295,7 @@ impl RuntimeHost {
     /// Returns a session's initial rules, and the store for permanent answers.
     fn session_rules(&self, options: &SessionOptions) -> SessionRules {
         let rules = SessionRules::new(initial_rules(&self.setup, options));
-        match self.setup.folders.config() {
+        match self.setup.folders.config_folder() {
             Ok(folder) => {
                 rules.with_answer_store(Arc::new(FileAnswerStore::in_folder(folder.to_owned())))
             }
@@ -312,9 +312,9 @@ impl RuntimeHost {
         rules: &SharedRules,
     ) -> Result<(), Error> {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
-        self.environments.enter(id, shared, of_own, options.directory.clone())?;
+        self.environments.enter_environment(id, shared, of_own, options.directory.clone())?;
         let rules = Arc::clone(rules);
-        self.environments.set_file_limits(id, Arc::new(move || denied_to_all(&rules.lock())));
+        self.environments.set_file_limits(id, Arc::new(move || file_limits_outside_calls(&rules.lock())));
         Ok(())
     }
 
@@ -326,11 +326,11 @@ impl RuntimeHost {
         events: Arc<dyn EventSink>,
         child: Option<ChildSessionOrigin>,
     ) {
-        self.terminals.enter(session.id(), session_audience(session, asker));
+        self.terminals.add_session(session.id(), session_audience(session, asker));
         let agent = child.as_ref().map(|child| child.asked.name.clone());
         let opener = child.map(|child| child.opener);
         let entered = SessionEntry { handle: session.handle(), events, opener, agent };
-        self.services.shared_services().sessions().register(session.id(), entered);
+        self.services.shared_services().sessions().register_session(session.id(), entered);
         let tap = self.taps.lock().get(session.id()).cloned();
         if let Some(tap) = tap {
             tap.begin(session.emitter(), session.shared_facts());
@@ -367,7 +367,7 @@ fn session_ports(
         let has_shared_environment = options.environment.is_some();
         let check = HostPermissionCheck::for_session(host, session.clone(), has_shared_environment);
         Arc::new(match options.directory {
-            Some(directory) => check.in_directory(directory),
+            Some(directory) => check.with_directory(directory),
             None => check,
         })
     });
@@ -423,6 +423,7 @@ pub(crate) fn initial_rules(setup: &Setup, options: &SessionOptions) -> Rules {
         PermissionMode::Plan => PolicyMode::Plan,
     });
     rules.files = rule_files(setup).files;
-    rules.deny_rules = if options.ignore_deny_rules { DenyRules::Ignored } else { DenyRules::Hold };
+    rules.deny_rules =
+        if options.ignore_deny_rules { DenyRuleHandling::Ignored } else { DenyRuleHandling::Hold };
     rules
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use futures_util::future::BoxFuture;
 use jaato_instances::{
     CallAttachments, CallSite, FacetRequest, InstanceLease, StateEffect, delta_callback,
-    misbehaved_error, wrong_answer,
+    invalid_answer_error, misbehaved_error,
 };
 use jaato_policy::AllowedTool;
-use jaato_registry::{ToolEntry, ToolStatus, names_tool};
+use jaato_registry::{ToolEntry, ToolStatus, matches_tool};
 use jaato_session::{
     CallScope, KnownTool, LIST_TOOLS, RenewalMoment, ToolRenewal, ToolSet, ToolState, WantedTools,
 };
@@ -90,8 +90,8 @@ impl PluginTools {
 
     /// Returns a notice about the tools that plugins have set but that do not fit into requests, if
     /// their number has changed.
-    fn without_room(&self) -> Option<String> {
-        let offer = self.host.plugins.plugins.offer(&self.session);
+    fn unfitting_tools_notice(&self) -> Option<String> {
+        let offer = self.host.plugins.plugins.session_offer(&self.session);
         let first = &self.host.setup.config.tools_first;
         let core = self.core.fitting_tools(offer.entries(), &self.host.registry(), first);
         let is_left_out = |tool: &ToolEntry<'_>| {
@@ -110,12 +110,12 @@ impl PluginTools {
     }
 
     /// Returns the names of the tools in requests from the start.
-    pub fn active(&self) -> BTreeSet<ToolName> {
+    pub fn active_tools(&self) -> BTreeSet<ToolName> {
         let active = self.tools().into_iter().filter(|tool| tool.state == ToolState::Active);
         active.map(|tool| tool.spec.name).collect()
     }
 
-    async fn run(
+    async fn run_tool_call(
         host: Arc<RuntimeHost>,
         has_model: bool,
         call: ToolCall,
@@ -124,13 +124,13 @@ impl PluginTools {
         if let Some(tool) = host.program.tool(call.name.as_str()) {
             return tool.call(call, scope).await;
         }
-        let offer = host.plugins.plugins.offer(&scope.session);
+        let offer = host.plugins.plugins.session_offer(&scope.session);
         let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
         let tell = delta_callback(&scope);
         let name = call.name.as_str();
-        let site = host.site_of_tool(has_model, name, &scope);
+        let site = host.tool_call_site(has_model, name, &scope);
         let attachments = CallAttachments::default();
         let site = CallSite {
             call: Some(scope.call.clone()),
@@ -147,7 +147,7 @@ impl PluginTools {
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let answer = reached.ask(frame, &scope.cancel).await?;
-        let wrong = wrong_answer(offered.plugin.as_str());
+        let wrong = invalid_answer_error(offered.plugin.as_str());
         let parsed = Frame::parse(&answer).map_err(&wrong)?;
         let attachments = std::mem::take(&mut *attachments.lock());
         Ok(Output {
@@ -166,7 +166,7 @@ async fn ask_condition(
     request: ConditionRequest,
     scope: CallScope,
 ) -> Result<ConditionAnswer, Error> {
-    let offer = host.plugins.plugins.offer(&scope.session);
+    let offer = host.plugins.plugins.session_offer(&scope.session);
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
@@ -175,33 +175,33 @@ async fn ask_condition(
     if entry.is_some_and(|entry| !host.services.has_work(entry)) {
         return Ok(ConditionAnswer::no());
     }
-    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope);
+    let site = host.tool_call_site(has_model, request.tool.as_str(), &scope);
     let (plugin, frame) =
         (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Condition, delta_callback(&scope));
-    let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    Frame::read(&answer).map_err(wrong_answer(plugin))
+    let answer = host.plugins.call_plugin(plugin, facet, site, frame, &tell, &scope.cancel).await?;
+    Frame::read(&answer).map_err(invalid_answer_error(plugin))
 }
 
 /// Asks a tool's plugin what a call would change.
-async fn preview(
+async fn request_preview(
     host: Arc<RuntimeHost>,
     has_model: bool,
     request: PreviewRequest,
     scope: CallScope,
 ) -> Result<Preview, Error> {
-    let offer = host.plugins.plugins.offer(&scope.session);
+    let offer = host.plugins.plugins.session_offer(&scope.session);
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
-    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope).read_only();
+    let site = host.tool_call_site(has_model, request.tool.as_str(), &scope).read_only();
     let (plugin, frame) =
         (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved_error)?);
     let (facet, tell) = (FacetRequest::Preview, delta_callback(&scope));
     let reached = host.plugins.prepare_call(plugin, facet, site, &tell).await?;
     check_offer(offered, reached.lease())?;
     let answer = reached.ask(frame, &scope.cancel).await?;
-    Frame::read(&answer).map_err(wrong_answer(plugin))
+    Frame::read(&answer).map_err(invalid_answer_error(plugin))
 }
 
 /// Checks that the instance still has the offered tool, because permission check and schema check
@@ -226,23 +226,23 @@ fn check_offer(offered: ToolEntry<'_>, instance: &InstanceLease) -> Result<(), E
 
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        let offer = self.host.plugins.plugins.offer(&self.session);
+        let offer = self.host.plugins.plugins.session_offer(&self.session);
         let first = &self.host.setup.config.tools_first;
         let core = self.core.fitting_tools(offer.entries(), &self.host.registry(), first);
         let program = &self.host.program;
         let of_plugins =
             offer.entries().filter(|tool| program.tool(tool.spec.name.as_str()).is_none());
-        let of_plugins = of_plugins.map(|tool| known_tool(tool, &core));
+        let of_plugins = of_plugins.map(|tool| to_known_tool(tool, &core));
         let tools = program.known_tools().chain(of_plugins);
         let Some(only) = &self.only else { return tools.collect() };
-        let lent = tools.filter(|tool| is_lent(tool, only));
+        let lent = tools.filter(|tool| is_allowed_tool(tool, only));
         if !self.offers_all {
             return lent.collect();
         }
         lent.map(offered_from_the_start).collect()
     }
 
-    fn renew(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
+    fn renew_tools(&self, moment: RenewalMoment) -> BoxFuture<'_, ToolRenewal> {
         Box::pin(async move {
             let (host, session) = (&self.host, &self.session);
             let plugins = &host.plugins.plugins;
@@ -261,7 +261,7 @@ impl ToolSet for PluginTools {
             let mut notices = Vec::new();
             if !is_silent {
                 notices = plugins.unseen_news(session, None);
-                notices.extend(tools.as_ref().and_then(|_| self.without_room()));
+                notices.extend(tools.as_ref().and_then(|_| self.unfitting_tools_notice()));
             }
             ToolRenewal { tools, notices }
         })
@@ -278,15 +278,19 @@ impl ToolSet for PluginTools {
         })
     }
 
-    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {
-        Box::pin(Self::run(Arc::clone(&self.host), self.has_model, call, scope))
+    fn run_call(
+        &self,
+        call: ToolCall,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<Output, Error>> {
+        Box::pin(Self::run_tool_call(Arc::clone(&self.host), self.has_model, call, scope))
     }
 
-    fn environment_has(&self, part: EnvironmentPart) -> bool {
-        self.host.environments.has(&self.session, part)
+    fn has_environment_part(&self, part: EnvironmentPart) -> bool {
+        self.host.environments.has_part(&self.session, part)
     }
 
-    fn condition(
+    fn check_condition(
         &self,
         request: ConditionRequest,
         scope: CallScope,
@@ -294,20 +298,20 @@ impl ToolSet for PluginTools {
         Box::pin(ask_condition(Arc::clone(&self.host), self.has_model, request, scope))
     }
 
-    fn preview(
+    fn preview_call(
         &self,
         request: PreviewRequest,
         scope: CallScope,
     ) -> BoxFuture<'static, Result<Preview, Error>> {
-        Box::pin(preview(Arc::clone(&self.host), self.has_model, request, scope))
+        Box::pin(request_preview(Arc::clone(&self.host), self.has_model, request, scope))
     }
 }
 
 /// Returns true if a tool was lent to the session.
-fn is_lent(tool: &KnownTool, only: &[AllowedTool]) -> bool {
+fn is_allowed_tool(tool: &KnownTool, only: &[AllowedTool]) -> bool {
     only.iter().any(|it| {
         it.plugin.as_ref().is_none_or(|plugin| *plugin == tool.plugin)
-            && names_tool(it.tool.as_str(), tool.spec.name.as_str())
+            && matches_tool(it.tool.as_str(), tool.spec.name.as_str())
     })
 }
 
@@ -318,7 +322,7 @@ fn offered_from_the_start(mut tool: KnownTool) -> KnownTool {
     tool
 }
 
-fn known_tool(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
+fn to_known_tool(tool: ToolEntry<'_>, core: &BTreeSet<ToolName>) -> KnownTool {
     let state = match tool.status {
         ToolStatus::Enabled if core.contains(&tool.spec.name) => ToolState::Active,
         ToolStatus::Enabled => ToolState::Inactive,

@@ -16,10 +16,10 @@ impl Runtime {
     /// unusable file changes nothing. An event (`notice`) and the log explain why.
     pub async fn watch_plugins(&self) {
         let host = self.host();
-        match host.setup.folders.cache() {
+        match host.setup.folders.cache_folder() {
             Ok(cache) => {
                 host.plugins.instances.open_copies(PluginCopies::in_folder(cache));
-                host.plugins.plugins.watch().await;
+                host.plugins.plugins.start_watching().await;
             }
             Err(error) => {
                 host.log.write_line(

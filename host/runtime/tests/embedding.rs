@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// Returns a copy of the careless embedder, in a folder that it may write to.
-fn careless(folder: &TempDir) -> PathBuf {
+fn copy_careless_program(folder: &TempDir) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let example = tests.parent().unwrap().parent().unwrap().join("examples/careless");
     let copy = folder.path().join("careless");
@@ -24,7 +24,7 @@ fn careless(folder: &TempDir) -> PathBuf {
 #[test]
 fn program_that_ignores_the_guardian_argument_is_started_only_once_more() {
     let folder = tempfile::tempdir().unwrap();
-    let program = careless(&folder);
+    let program = copy_careless_program(&folder);
     let output = Command::new(&program)
         .env_clear()
         .env("HOME", folder.path())
@@ -45,7 +45,7 @@ fn program_that_ignores_the_guardian_argument_is_started_only_once_more() {
 #[test]
 fn runtime_setup_inside_a_guardian_or_worker_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
-    let program = careless(&folder);
+    let program = copy_careless_program(&folder);
     let (_near, far) = UnixStream::pair().unwrap();
     let guardian = Command::new(&program)
         .arg("guardian")

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_places::{TrustedOwners, check_folder, make_missing, read_own_file};
+use jaato_places::{TrustedOwners, check_folder, make_missing_folders, read_own_file};
 use jaato_session::NoAnswer;
 use jaato_types::SessionId;
 use jaato_types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -43,15 +43,15 @@ impl FolderAsker {
 }
 
 impl ApprovalFolder {
-    async fn exchange(
+    async fn request_answer(
         &self,
         session: &SessionId,
         prompt: &PermissionPrompt,
     ) -> Result<PermissionAnswer, String> {
-        let id = wire::new_id()?;
+        let id = wire::new_prompt_id()?;
         let [requests, responses] = ["requests", "responses"].map(|name| self.folder.join(name));
         for folder in [&requests, &responses] {
-            make_missing(folder).map_err(|error| error.to_string())?;
+            make_missing_folders(folder).map_err(|error| error.to_string())?;
             check_folder(folder, &TrustedOwners::this_user_and_root())
                 .map_err(|error| error.to_string())?;
         }
@@ -59,7 +59,7 @@ impl ApprovalFolder {
         let files =
             ApprovalFiles { request: requests.join(&name), response: responses.join(&name) };
         let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
-        write_whole(&files.request, &body.to_string())
+        write_atomically(&files.request, &body.to_string())
             .map_err(|error| format!("cannot write `{}`: {error}", files.request.display()))?;
         let mut half_written = 0;
         loop {
@@ -75,7 +75,7 @@ impl ApprovalFolder {
 }
 
 /// Writes a file atomically, readable only by the user.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+fn write_atomically(path: &Path, text: &str) -> std::io::Result<()> {
     let begun = path.with_extension("part");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
     file.write_all(text.as_bytes())?;
@@ -94,11 +94,11 @@ impl Drop for ApprovalFiles {
 impl ApprovalChannel for ApprovalFolder {
     const NAME: &str = "file";
 
-    fn exchange<'a>(
+    fn request_answer<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
-        Box::pin(async move { self.exchange(session, prompt).await.map_err(NoAnswer::new) })
+        Box::pin(async move { self.request_answer(session, prompt).await.map_err(NoAnswer::new) })
     }
 }

@@ -36,7 +36,7 @@ pub trait ApprovalChannel: Send + Sync {
     const NAME: &str;
 
     /// Sends a prompt and waits for its answer.
-    fn exchange<'a>(
+    fn request_answer<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
@@ -52,7 +52,7 @@ pub type WebhookAsker = ChannelAsker<webhook::ApprovalWebhook>;
 pub type FolderAsker = ChannelAsker<folder::ApprovalFolder>;
 
 impl<C: ApprovalChannel> PermissionAsker for ChannelAsker<C> {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         None
     }
 
@@ -60,16 +60,16 @@ impl<C: ApprovalChannel> PermissionAsker for ChannelAsker<C> {
         C::NAME
     }
 
-    fn patience_ms(&self) -> Option<u64> {
+    fn answer_timeout_ms(&self) -> Option<u64> {
         Some(ANSWER_MS)
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
-        self.0.exchange(session, prompt)
+        self.0.request_answer(session, prompt)
     }
 }
 
@@ -85,7 +85,10 @@ impl Runtime {
     ///
     /// # Errors
     /// `configuration` if the channel's endpoint is missing or cannot be used.
-    pub fn asker(&self, others: Arc<dyn UserAsker>) -> Result<Arc<dyn UserAsker>, Error> {
+    pub fn asker_with_channel(
+        &self,
+        others: Arc<dyn UserAsker>,
+    ) -> Result<Arc<dyn UserAsker>, Error> {
         Ok(match configured_channel(self.setup())? {
             Some(PermissionOnlyAsker { calls, patience_ms }) => {
                 Arc::new(SplitAsker { calls, patience_ms, others })
@@ -106,36 +109,36 @@ pub struct SplitAsker {
 }
 
 impl PermissionAsker for SplitAsker {
-    fn unavailable(&self) -> Option<String> {
-        self.calls.unavailable()
+    fn unavailable_reason(&self) -> Option<String> {
+        self.calls.unavailable_reason()
     }
 
     fn channel(&self) -> &str {
         self.calls.channel()
     }
 
-    fn patience_ms(&self) -> Option<u64> {
+    fn answer_timeout_ms(&self) -> Option<u64> {
         self.patience_ms
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
-        self.calls.ask(session, prompt)
+        self.calls.ask_permission(session, prompt)
     }
 }
 
 impl UserAsker for SplitAsker {
-    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
-        self.others.secret(question)
+    fn ask_secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+        self.others.ask_secret(question)
     }
 
-    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
-        match self.others.unavailable() {
-            Some(reason) => Box::pin(std::future::ready(FormAnswer::nobody(reason))),
-            None => self.others.form(question),
+    fn ask_form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+        match self.others.unavailable_reason() {
+            Some(reason) => Box::pin(std::future::ready(FormAnswer::without_user(reason))),
+            None => self.others.ask_form(question),
         }
     }
 }

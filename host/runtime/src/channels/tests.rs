@@ -41,21 +41,24 @@ fn channel_of_the_json_permissions_file_is_understood() {
     }
 }
 
-fn client() -> Client {
-    Client::new(HttpClientSettings { proxies: Proxies::none(), ..HttpClientSettings::default() })
+fn http_client() -> Client {
+    Client::new(HttpClientSettings {
+        proxies: Proxies::without_proxies(),
+        ..HttpClientSettings::default()
+    })
 }
 
 /// Plays one turn with a call to `write`. Returns the call's result and the decision about it.
-async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
+async fn play_turn(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, String) {
     let stage = TestStage::new([ScriptedTool::echo("write").writing()]);
     let others = stage.person.clone();
-    let patience_ms = asker.patience_ms();
+    let patience_ms = asker.answer_timeout_ms();
     let asker = Arc::new(SplitAsker { calls: asker, patience_ms, others });
     let ports = SessionPorts { asker, ..stage.ports() };
     let mut session = Session::start(TestStage::setup(), ports).unwrap();
     stage.provider.add_answer([ScriptedProviderAction::call("0", "write", arguments)]);
     stage.provider.add_answer([ScriptedProviderAction::text("done")]);
-    session.turn("x", &Cancel::new()).await;
+    session.run_turn("x", &Cancel::new()).await;
     let message = session.history().messages().rev().nth(1).unwrap();
     let result = Value::Object(message.tool_results().next().unwrap().content.clone());
     let decided = stage.events.events().into_iter().find_map(|event| match event {
@@ -70,7 +73,7 @@ async fn play(asker: Arc<dyn PermissionAsker>, arguments: Value) -> (Value, Stri
 
 /// Starts a server that gives one request this answer. Returns its URL, and a task with the
 /// received request.
-async fn server(status: u16, answer: String) -> (String, tokio::task::JoinHandle<String>) {
+async fn start_server(status: u16, answer: String) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/ask", listener.local_addr().unwrap());
     let asked = tokio::spawn(async move {
@@ -91,16 +94,16 @@ async fn server(status: u16, answer: String) -> (String, tokio::task::JoinHandle
     (url, asked)
 }
 
-async fn by_webhook(status: u16, answer: Value) -> (Value, String, String) {
-    let (url, asked) = server(status, answer.to_string()).await;
-    let asker = WebhookAsker::new(client(), &url, Some("hunter2")).unwrap();
-    let (result, decided) = play(Arc::new(asker), json!({ "path": "a" })).await;
+async fn ask_by_webhook(status: u16, answer: Value) -> (Value, String, String) {
+    let (url, asked) = start_server(status, answer.to_string()).await;
+    let asker = WebhookAsker::new(http_client(), &url, Some("hunter2")).unwrap();
+    let (result, decided) = play_turn(Arc::new(asker), json!({ "path": "a" })).await;
     (result, decided, asked.await.unwrap())
 }
 
 #[tokio::test]
 async fn webhook_request_has_the_documented_form_and_its_answer_applies() {
-    let (result, decided, asked) = by_webhook(200, json!({ "decision": "allow" })).await;
+    let (result, decided, asked) = ask_by_webhook(200, json!({ "decision": "allow" })).await;
     assert_eq!(result, json!({ "echo": { "path": "a" } }));
     assert_eq!(decided, "person.once webhook once");
     let (head, body) = asked.split_once("\r\n\r\n").unwrap();
@@ -135,7 +138,7 @@ async fn webhook_request_has_the_documented_form_and_its_answer_applies() {
 #[tokio::test]
 async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
     let (result, decided, _) =
-        by_webhook(200, json!({ "decision": "deny", "reason": "not here" })).await;
+        ask_by_webhook(200, json!({ "decision": "deny", "reason": "not here" })).await;
     assert!(result["error"]["message"].as_str().unwrap().contains("not here"), "{result}");
     assert_eq!(decided, "person.denied webhook once not here");
     for (status, answer, why) in [
@@ -146,21 +149,22 @@ async fn whatever_is_wrong_with_a_webhook_denies_the_call() {
         (200, json!({ "decision": "all" }), "`decision` is not a known value"),
         (200, json!({ "decision": "x".repeat(70_000) }), "more than the 65536 bytes"),
     ] {
-        let (result, decided, _) = by_webhook(status, answer).await;
+        let (result, decided, _) = ask_by_webhook(status, answer).await;
         let message = result["error"]["message"].as_str().unwrap();
         assert!(message.contains(why), "{message}");
         assert!(!message.contains("hunter2") && decided.starts_with("ask.silence"), "{decided}");
     }
     // Nothing listens on this port.
     let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let asker = WebhookAsker::new(client(), &format!("http://{closed}/"), None).unwrap();
-    let (result, _) = play(Arc::new(asker), json!({})).await;
+    let asker = WebhookAsker::new(http_client(), &format!("http://{closed}/"), None).unwrap();
+    let (result, _) = play_turn(Arc::new(asker), json!({})).await;
     assert_eq!(result["error"]["kind"], "permission_denied");
 }
 
 #[test]
 fn webhook_url_must_be_https_or_loopback() {
-    let refused = |url: &str| WebhookAsker::new(client(), url, None).err().map(|it| it.message);
+    let refused =
+        |url: &str| WebhookAsker::new(http_client(), url, None).err().map(|it| it.message);
     assert!(refused("http://hooks.example/x").unwrap().contains("https"));
     assert!(refused("http://127.0.0.1.evil.example/").is_some());
     assert!(refused("file:///etc/passwd").is_some());
@@ -169,7 +173,7 @@ fn webhook_url_must_be_https_or_loopback() {
 }
 
 /// Answers the first question in a folder with the result of `answer`.
-async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value) {
+async fn answer_in_folder(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value) {
     let requests = folder.join("requests");
     loop {
         let found = fs::read_dir(&requests).ok().and_then(|mut files| {
@@ -191,7 +195,7 @@ async fn answer_in(folder: std::path::PathBuf, answer: impl Fn(&Value) -> Value)
 async fn folder_channel_exchanges_request_and_response_and_removes_both() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("gate");
-    let answering = tokio::spawn(answer_in(place.clone(), |asked| {
+    let answering = tokio::spawn(answer_in_folder(place.clone(), |asked| {
         let wide = asked["context"]["patterns"].as_array().unwrap().last().unwrap();
         json!({
             "request_id": asked["request_id"], "decision": "allow_session",
@@ -199,7 +203,7 @@ async fn folder_channel_exchanges_request_and_response_and_removes_both() {
         })
     }));
     let asker = Arc::new(FolderAsker::new(place.clone()));
-    let (result, decided) = play(asker, json!({ "path": "a" })).await;
+    let (result, decided) = play_turn(asker, json!({ "path": "a" })).await;
     answering.await.unwrap();
     assert_eq!(result, json!({ "echo": { "path": "a" } }));
     assert_eq!(decided, "session.always file session");
@@ -213,7 +217,7 @@ async fn unanswered_folder_request_is_denied_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("gate");
     let begun = tokio::time::Instant::now();
-    let (result, decided) = play(Arc::new(FolderAsker::new(place.clone())), json!({})).await;
+    let (result, decided) = play_turn(Arc::new(FolderAsker::new(place.clone())), json!({})).await;
     assert!(result["error"]["message"].as_str().unwrap().contains("within 300 s"), "{result}");
     assert_eq!(decided, "person.late   no answer within 300 s");
     assert!(begun.elapsed() >= Duration::from_secs(300));
@@ -228,7 +232,7 @@ async fn response_folder_writable_by_others_is_not_used() {
     fs::create_dir(&responses).unwrap();
     fs::set_permissions(&responses, fs::Permissions::from_mode(0o777)).unwrap();
     let (result, decided) =
-        play(Arc::new(FolderAsker::new(folder.path().to_owned())), json!({})).await;
+        play_turn(Arc::new(FolderAsker::new(folder.path().to_owned())), json!({})).await;
     assert_eq!(result["error"]["kind"], "permission_denied");
     assert!(decided.starts_with("ask.silence"), "{decided}");
 }

@@ -64,12 +64,12 @@ impl ApprovalWebhook {
     ///
     /// # Errors
     /// The reason for the missing answer. The text contains nothing from the exchange.
-    async fn exchange(
+    async fn request_answer(
         &self,
         session: &SessionId,
         prompt: &PermissionPrompt,
     ) -> Result<PermissionAnswer, String> {
-        let id = wire::new_id()?;
+        let id = wire::new_prompt_id()?;
         let body = wire::prompt_json((session, prompt), &id, &wire::current_timestamp());
         let mut request =
             OutgoingRequest::new(Method::POST, &self.url).map_err(|error| error.to_string())?;
@@ -98,11 +98,11 @@ impl ApprovalWebhook {
 impl ApprovalChannel for ApprovalWebhook {
     const NAME: &str = "webhook";
 
-    fn exchange<'a>(
+    fn request_answer<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
     ) -> BoxFuture<'a, Result<PermissionAnswer, NoAnswer>> {
-        Box::pin(async move { self.exchange(session, prompt).await.map_err(NoAnswer::new) })
+        Box::pin(async move { self.request_answer(session, prompt).await.map_err(NoAnswer::new) })
     }
 }

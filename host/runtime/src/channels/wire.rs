@@ -19,7 +19,7 @@ pub const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 ///
 /// # Errors
 /// If the system has no random bytes.
-pub fn new_id() -> Result<String, String> {
+pub fn new_prompt_id() -> Result<String, String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
     (bytes[6], bytes[8]) = (bytes[6] & 0x0f | 0x40, bytes[8] & 0x3f | 0x80);
@@ -135,7 +135,7 @@ impl ChannelResponse {
     fn is_expired(&self) -> bool {
         let Some(expires_at) = &self.expires_at else { return false };
         let moment = match expires_at {
-            Value::String(text) => jaato_store::read_moment(text),
+            Value::String(text) => jaato_store::parse_rfc3339(text),
             Value::Number(seconds) => seconds.as_f64().map(|seconds| (seconds * 1e3) as i64),
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
@@ -193,7 +193,7 @@ pub fn parse_answer(
         arguments,
         ..PermissionAnswer::once(decision)
     };
-    match prompt.allows(&answer) {
+    match prompt.is_allowed(&answer) {
         true => Ok(answer),
         false => Err("the prompt does not allow this answer".to_owned()),
     }
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    fn prompt() -> PermissionPrompt {
+    fn sample_prompt() -> PermissionPrompt {
         let mut prompt = PermissionPrompt::default();
         prompt.patterns = ["exactly `x`".to_owned(), "any `x`".to_owned()].into();
         prompt.answers = vec![
@@ -235,49 +235,61 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(response: Value, expected: Result<PermissionAnswer, &str>) {
+    fn check_parsed_answer(response: Value, expected: Result<PermissionAnswer, &str>) {
         let bytes = response.to_string();
         assert_eq!(
-            parse_answer(bytes.as_bytes(), "1", &prompt()),
+            parse_answer(bytes.as_bytes(), "1", &sample_prompt()),
             expected.map_err(str::to_owned),
             "{response}"
         );
     }
 
-    fn like(decision: Is, pattern: Option<usize>) -> Result<PermissionAnswer, &'static str> {
+    fn answer_for_pattern(
+        decision: Is,
+        pattern: Option<usize>,
+    ) -> Result<PermissionAnswer, &'static str> {
         Ok(PermissionAnswer { pattern, ..PermissionAnswer::once(decision) })
     }
 
     #[test]
     fn decision_words_of_the_wire_format_are_understood() {
         for word in ["allow", "YES", "y", "once", "allow_once"] {
-            check(json!({ "decision": word }), like(Is::AllowOnce, None));
+            check_parsed_answer(
+                json!({ "decision": word }),
+                answer_for_pattern(Is::AllowOnce, None),
+            );
         }
         for word in ["deny", "no", "n", "c"] {
             let comment = Some("not now".to_owned());
             let response = json!({ "decision": word, "reason": "not now" });
             let denied = PermissionAnswer { comment, ..PermissionAnswer::once(Is::Deny) };
-            check(response, Ok(denied));
+            check_parsed_answer(response, Ok(denied));
         }
-        check(json!({ "decision": "t" }), like(Is::AllowInTurn, None));
-        check(json!({ "decision": "allow_session" }), like(Is::AllowInSession, None));
+        check_parsed_answer(json!({ "decision": "t" }), answer_for_pattern(Is::AllowInTurn, None));
+        check_parsed_answer(
+            json!({ "decision": "allow_session" }),
+            answer_for_pattern(Is::AllowInSession, None),
+        );
         let wide = "any `x`";
         let response = json!({ "decision": "allow", "remember": true, "remember_pattern": wide });
-        check(response, like(Is::AllowInSession, Some(1)));
-        check(json!({ "decision": "never" }), like(Is::DenyInSession, None));
+        check_parsed_answer(response, answer_for_pattern(Is::AllowInSession, Some(1)));
+        check_parsed_answer(
+            json!({ "decision": "never" }),
+            answer_for_pattern(Is::DenyInSession, None),
+        );
         let arguments = Some(json!({ "a": 1 }));
         let edited = PermissionAnswer { arguments, ..PermissionAnswer::once(Is::Edit) };
-        check(json!({ "decision": "edit", "arguments": { "a": 1 } }), Ok(edited));
+        check_parsed_answer(json!({ "decision": "edit", "arguments": { "a": 1 } }), Ok(edited));
     }
 
     #[test]
     fn answer_with_a_future_expiry_applies_only_once() {
         for expires_at in [json!("9999-01-01T00:00:00Z"), json!("9998-12-31"), json!(1e11)] {
             let response = json!({ "decision": "allow_session", "expires_at": expires_at });
-            check(response, like(Is::AllowOnce, None));
+            check_parsed_answer(response, answer_for_pattern(Is::AllowOnce, None));
         }
         let without_end = json!({ "decision": "allow", "expires_at": null });
-        check(without_end, like(Is::AllowOnce, None));
+        check_parsed_answer(without_end, answer_for_pattern(Is::AllowOnce, None));
     }
 
     #[test]
@@ -297,7 +309,7 @@ mod tests {
         ] {
             for decision in ["allow", "y", "allow_session", "allow_always", "deny", "edit"] {
                 let response = json!({ "decision": decision, "expires_at": expires_at });
-                check(response, like(Is::Deny, None));
+                check_parsed_answer(response, answer_for_pattern(Is::Deny, None));
             }
         }
     }
@@ -305,23 +317,26 @@ mod tests {
     #[test]
     fn an_answer_that_was_not_offered_is_refused() {
         let refused = Err("the prompt does not allow this answer");
-        check(json!({ "decision": "allow_always" }), refused.clone());
-        check(json!({ "decision": "allow", "mode": "accept-edits" }), refused);
+        check_parsed_answer(json!({ "decision": "allow_always" }), refused.clone());
+        check_parsed_answer(json!({ "decision": "allow", "mode": "accept-edits" }), refused);
     }
 
     #[test]
     fn invalid_channel_response_is_refused_with_the_reason() {
-        check(json!([]), Err("the answer is not a JSON object with a text `decision`"));
-        check(json!({ "decision": "all" }), Err("`decision` is not a known value"));
-        check(json!({ "decision": "" }), Err("`decision` is not a known value"));
-        check(json!({ "decision": "edit" }), Err("`edit` requires `arguments`"));
+        check_parsed_answer(
+            json!([]),
+            Err("the answer is not a JSON object with a text `decision`"),
+        );
+        check_parsed_answer(json!({ "decision": "all" }), Err("`decision` is not a known value"));
+        check_parsed_answer(json!({ "decision": "" }), Err("`decision` is not a known value"));
+        check_parsed_answer(json!({ "decision": "edit" }), Err("`edit` requires `arguments`"));
         let response = json!({ "decision": "allow", "request_id": "2" });
-        check(response, Err("the answer is for another prompt"));
+        check_parsed_answer(response, Err("the answer is for another prompt"));
         let response =
             json!({ "decision": "allow", "remember": true, "remember_pattern": "git *" });
-        check(response, Err("`remember_pattern` is not one of the offered patterns"));
+        check_parsed_answer(response, Err("`remember_pattern` is not one of the offered patterns"));
         let long = "x".repeat(COMMENT_BYTES_MAX + 1);
-        check(
+        check_parsed_answer(
             json!({ "decision": "n", "reason": long }),
             Err("`reason` has more than 16384 bytes"),
         );

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, wrong_answer};
+use jaato_instances::{CallSite, FacetRequest, invalid_answer_error};
 use jaato_session::{AnswerDeadline, Cancel, Session, SharedFacts, SystemClock};
 use jaato_types::hooks::{CompleteWords, HOOK_MS_MAX, WordChoice, WordChoices};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, PluginName, SessionId};
@@ -38,13 +38,13 @@ impl Runtime {
 
 impl WordCompleter {
     /// Lists the commands whose names have this prefix, sorted by name.
-    pub fn names(&self, begun: &str) -> Vec<WordChoice> {
+    pub fn complete_names(&self, begun: &str) -> Vec<WordChoice> {
         let registry = self.host.registry();
         let of_plugins = registry.commands().map(|entry| entry.spec.clone());
         let set = self.host.plugins.plugins.set_commands(Some(&self.session));
         let set = set.into_iter().map(|(_, spec)| spec);
         let mut specs: Vec<CommandSpec> =
-            own::specs().into_iter().chain(of_plugins).chain(set).collect();
+            own::built_in_specs().into_iter().chain(of_plugins).chain(set).collect();
         specs.retain(|spec| !spec.unlisted);
         specs.sort_by(|a, b| a.name.cmp(&b.name));
         let choices = specs.into_iter().map(|it| WordChoice::new(it.name, it.description));
@@ -59,7 +59,7 @@ impl WordCompleter {
         words: &[String],
         begun: &str,
     ) -> Vec<WordChoice> {
-        let Some((spec, plugin)) = self.find(command) else { return Vec::new() };
+        let Some((spec, plugin)) = self.find_command(command) else { return Vec::new() };
         let mut choices = words::listed_choices(&spec, words.len());
         if let Some(plugin) = plugin.filter(|_| spec.completes) {
             let asked = CompleteWords::new(command, words.to_vec(), begun);
@@ -75,8 +75,8 @@ impl WordCompleter {
         usable_choices(choices, begun)
     }
 
-    fn find(&self, command: &str) -> Option<(CommandSpec, Option<PluginName>)> {
-        if let Some(spec) = own::specs().into_iter().find(|spec| spec.name == command) {
+    fn find_command(&self, command: &str) -> Option<(CommandSpec, Option<PluginName>)> {
+        if let Some(spec) = own::built_in_specs().into_iter().find(|spec| spec.name == command) {
             return Some((spec, None));
         }
         let registry = self.host.registry();
@@ -103,12 +103,12 @@ impl WordCompleter {
             late: format!("its plugin did not answer within {HOOK_MS_MAX} ms"),
         };
         let (plugins, tell) = (&self.host.plugins, Arc::new(|_| {}) as _);
-        let answer = deadline.wait(async |stop, hold| {
+        let answer = deadline.wait_for_answer(async |stop, hold| {
             let site = CallSite { facts: Some(self.facts.clone()), hold, ..site };
             let (name, facet) = (plugin.as_str(), FacetRequest::CompleteWords);
-            plugins.ask(name, facet, site, frame, &tell, &stop).await
+            plugins.call_plugin(name, facet, site, frame, &tell, &stop).await
         });
-        Frame::read(&answer.await?).map_err(wrong_answer(plugin.as_str()))
+        Frame::read(&answer.await?).map_err(invalid_answer_error(plugin.as_str()))
     }
 }
 

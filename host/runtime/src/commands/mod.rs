@@ -9,8 +9,8 @@ pub use own::preview_json;
 
 use std::sync::Arc;
 
-use jaato_instances::{CallSite, FacetRequest, delta_callback, wrong_answer};
-use jaato_registry::{CommandStatus, nearest};
+use jaato_instances::{CallSite, FacetRequest, delta_callback, invalid_answer_error};
+use jaato_registry::{CommandStatus, nearest_name};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ pub struct ListedCommand {
 
 impl ListedCommand {
     /// Returns the usage line: `note <text…> [count]`.
-    pub fn usage(&self) -> String {
+    pub fn usage_line(&self) -> String {
         words::usage_line(&self.spec)
     }
 }
@@ -39,14 +39,14 @@ impl ListedCommand {
 impl Runtime {
     /// Lists the commands for users by name: built-in commands and those of plugins, then the
     /// refused ones.
-    pub fn commands(&self) -> Vec<ListedCommand> {
+    pub fn list_commands(&self) -> Vec<ListedCommand> {
         let of_plugin = |entry: jaato_registry::CommandEntry<'_>| ListedCommand {
             spec: entry.spec.clone(),
             plugin: Some(entry.plugin.clone()),
             status: entry.status,
         };
         let registry = self.registry();
-        let own = own::specs().map(|spec| ListedCommand {
+        let own = own::built_in_specs().map(|spec| ListedCommand {
             spec,
             plugin: None,
             status: CommandStatus::Enabled,
@@ -70,16 +70,16 @@ impl Runtime {
     ///
     /// # Errors
     /// `invalid_arguments` if the command does not exist, or a word cannot be parsed.
-    pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
-        if let Some(spec) = own::specs().iter().find(|spec| spec.name == name) {
+    pub fn parse_command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
+        if let Some(spec) = own::built_in_specs().iter().find(|spec| spec.name == name) {
             return words::arguments_from_words(spec, words);
         }
-        let (_, spec) = self.command_of_plugin(name, None)?;
+        let (_, spec) = self.find_plugin_command(name, None)?;
         words::arguments_from_words(&spec, words)
     }
 
     /// Finds a command of a plugin: one that its code declares, or that it has set for the session.
-    fn command_of_plugin(
+    fn find_plugin_command(
         &self,
         name: &str,
         session: Option<&SessionId>,
@@ -96,20 +96,20 @@ impl Runtime {
     ///
     /// # Errors
     /// If the command does not exist, the arguments do not match, or the command fails.
-    pub async fn command(
+    pub async fn run_command(
         &self,
         session: &mut Session,
         name: &str,
         arguments: Value,
         cancel: &Cancel,
     ) -> Result<Output, Error> {
-        if let Some(spec) = own::specs().iter().find(|spec| spec.name == name) {
+        if let Some(spec) = own::built_in_specs().iter().find(|spec| spec.name == name) {
             validate_arguments(spec, &arguments)?;
-            return own::run(self.host(), (name, &arguments), session, cancel).await;
+            return own::run_built_in(self.host(), (name, &arguments), session, cancel).await;
         }
         // Nothing runs between turns, so the conversation can take the current tools.
         session.renew_tools(cancel).await;
-        let (plugin, spec) = self.command_of_plugin(name, Some(session.id()))?;
+        let (plugin, spec) = self.find_plugin_command(name, Some(session.id()))?;
         validate_arguments(&spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
@@ -120,8 +120,9 @@ impl Runtime {
         let has_model = !session.facts().model.is_empty();
         let host = Arc::clone(self.host());
         let request = json!({ "name": name, "arguments": arguments });
-        let work = |scope| Box::pin(run(host, plugin, request, scope, has_model)) as _;
-        session.command(call, work, cancel).await
+        let work =
+            |scope| Box::pin(run_plugin_command(host, plugin, request, scope, has_model)) as _;
+        session.run_command(call, work, cancel).await
     }
 
     fn unknown_command(&self, name: &str) -> Error {
@@ -129,14 +130,14 @@ impl Runtime {
             Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
         let registry = self.registry();
         let known = registry.commands().map(|entry| entry.spec.name.as_str());
-        match nearest(name, known.chain([own::CONTEXT, own::GC, own::OBJECTS])) {
+        match nearest_name(name, known.chain([own::CONTEXT, own::GC, own::OBJECTS])) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
         }
     }
 }
 
-async fn run(
+async fn run_plugin_command(
     host: Arc<RuntimeHost>,
     plugin: PluginName,
     request: Value,
@@ -145,14 +146,15 @@ async fn run(
 ) -> Result<Output, Error> {
     let tell = delta_callback(&scope);
     let name = request["name"].as_str().unwrap_or_default();
-    let site = host.site_of_tool(has_model, name, &scope);
+    let site = host.tool_call_site(has_model, name, &scope);
     let site = CallSite { call: Some(scope.call.clone()), ..site };
     let frame = Frame::write(&request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let (plugin, facet) = (plugin.as_str(), FacetRequest::Command);
-    let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
-    let parsed = Frame::parse(&answer).map_err(wrong_answer(plugin))?;
-    let (content, bytes) = (parsed.json().map_err(wrong_answer(plugin))?, parsed.bytes.to_vec());
+    let answer = host.plugins.call_plugin(plugin, facet, site, frame, &tell, &scope.cancel).await?;
+    let parsed = Frame::parse(&answer).map_err(invalid_answer_error(plugin))?;
+    let (content, bytes) =
+        (parsed.json().map_err(invalid_answer_error(plugin))?, parsed.bytes.to_vec());
     Ok(Output { content, bytes, ..Output::default() })
 }
 
@@ -165,13 +167,13 @@ fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error
     let as_tool = json!({ "name": spec.name, "description": "", "parameters": parameters });
     let as_tool: ToolSpec = serde_json::from_value(as_tool)
         .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-    ArgumentChecks::new().check(&as_tool, arguments).map_err(|error| match error.kind {
-        ErrorKind::InvalidArguments => Error { hint: Some(typed_command(spec)), ..error },
+    ArgumentChecks::new().check_tool_arguments(&as_tool, arguments).map_err(|error| match error.kind {
+        ErrorKind::InvalidArguments => Error { hint: Some(usage_hint(spec)), ..error },
         _ => error,
     })
 }
 
-fn typed_command(spec: &CommandSpec) -> String {
+fn usage_hint(spec: &CommandSpec) -> String {
     format!("write it as `{}`, or with one JSON object", words::usage_line(spec))
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jaato_session::{Cancel, GcPreview, GcReport, GcUndone, PlannedTurn, Session};
+use jaato_session::{Cancel, GcPreview, GcReport, GcUndoResult, PlannedTurn, Session};
 use jaato_types::count::{COUNT_WAIT_MS, ModelInput, TokenCountInput};
 use jaato_types::{CommandSpec, Error, ErrorKind, Output};
 use serde_json::{Value, json};
@@ -19,15 +19,15 @@ pub(super) const OBJECTS: &str = "objects";
 pub(super) const CONTEXT: &str = "context";
 
 /// Lists the built-in commands.
-pub(super) fn specs() -> [CommandSpec; 3] {
+pub(super) fn built_in_specs() -> [CommandSpec; 3] {
     let spec = |name: &str, description: &str, parameters| CommandSpec {
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
         ..CommandSpec::default()
     };
-    let hidden = choice("show", &["hidden"], "`hidden`: also what the model never sees.");
-    let action = choice(
+    let hidden = choice_schema("show", &["hidden"], "`hidden`: also what the model never sees.");
+    let action = choice_schema(
         "action",
         &["plan", "undo"],
         "`plan`: shows what would go. `undo`: takes the last collection back, if it fits.",
@@ -43,7 +43,7 @@ pub(super) fn specs() -> [CommandSpec; 3] {
 ///
 /// # Errors
 /// If the session has no model, or what the command does fails.
-pub(super) async fn run(
+pub(super) async fn run_built_in(
     host: &RuntimeHost,
     (name, arguments): (&str, &Value),
     session: &mut Session,
@@ -58,16 +58,16 @@ pub(super) async fn run(
             .with_hint("`jaato run` runs the gc automatically when the context is full"));
     }
     if name == CONTEXT {
-        return Ok(Output::json(context(host, session, cancel).await));
+        return Ok(Output::json(context_json(host, session, cancel).await));
     }
     match arguments["action"].as_str() {
         Some("plan") => Ok(Output::json(preview_json(&session.preview_gc(cancel).await?))),
-        Some("undo") => undo(session),
-        _ => collect(session, cancel).await,
+        Some("undo") => undo_collection(session),
+        _ => collect_context(session, cancel).await,
     }
 }
 
-async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
+async fn collect_context(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
     let GcReport {
         messages_removed,
         messages_cut,
@@ -75,7 +75,7 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
         tokens_before,
         tokens_after,
         note,
-    } = session.gc(cancel).await?;
+    } = session.collect_for_user(cancel).await?;
     Ok(Output::json(json!({
         "messages_removed": messages_removed,
         "messages_cut": messages_cut,
@@ -87,13 +87,17 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
 }
 
 /// Says what fills the context. The provider counts the request, if it can.
-async fn context(host: &RuntimeHost, session: &mut Session, cancel: &Cancel) -> Value {
-    let request = session.request();
+async fn context_json(host: &RuntimeHost, session: &mut Session, cancel: &Cancel) -> Value {
+    let request = session.next_request();
     let input =
         ModelInput { system: request.system, tools: request.tools, messages: request.messages };
     let model = session.facts().model;
     let asked = TokenCountInput { request: Some(input), ..TokenCountInput::default() };
-    let counting = host.services.shared_services().sessions().count(&model, &asked, session.id());
+    let counting = host.services.shared_services().sessions().token_count_request(
+        &model,
+        &asked,
+        session.id(),
+    );
     let wait = Duration::from_millis(COUNT_WAIT_MS);
     // A provider that cannot count leaves the session's own count.
     let counted = match counting {
@@ -134,8 +138,8 @@ pub fn preview_json(preview: &GcPreview) -> Value {
     })
 }
 
-fn undo(session: &mut Session) -> Result<Output, Error> {
-    let GcUndone { messages_restored, messages_whole, tokens_before, tokens_after } =
+fn undo_collection(session: &mut Session) -> Result<Output, Error> {
+    let GcUndoResult { messages_restored, messages_whole, tokens_before, tokens_after } =
         session.undo_gc()?;
     Ok(Output::json(json!({
         "messages_restored": messages_restored,
@@ -146,7 +150,7 @@ fn undo(session: &mut Session) -> Result<Output, Error> {
 }
 
 /// Returns the schema of one optional parameter with some values.
-fn choice(name: &str, values: &[&str], description: &str) -> Value {
+fn choice_schema(name: &str, values: &[&str], description: &str) -> Value {
     json!({
         "type": "object",
         "properties": { name: { "type": "string", "enum": values, "description": description } },

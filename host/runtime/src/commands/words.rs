@@ -7,7 +7,7 @@ use jaato_types::hooks::WordChoice;
 use jaato_types::{CommandSpec, Error, ErrorKind};
 use serde_json::{Map, Number, Value};
 
-use super::{empty_arguments, typed_command};
+use super::{empty_arguments, usage_hint};
 
 /// The mark of a parameter that takes the rest of the words.
 const CAPTURE_REST: &str = "x-capture-rest";
@@ -17,7 +17,7 @@ pub(super) fn arguments_from_words(spec: &CommandSpec, words: &[String]) -> Resu
     match words {
         [] => Ok(empty_arguments()),
         [word] if word.trim_start().starts_with('{') => parse_object(spec, word),
-        words => in_order(spec, words),
+        words => arguments_in_order(spec, words),
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn usage_line(spec: &CommandSpec) -> String {
         let words: Vec<&str> = words.iter().map(|choice| choice.text.as_str()).collect();
         let shown = match words.as_slice() {
             // The name of a switch says more than `true|false`.
-            _ if type_of(schema) == "boolean" => name.to_owned(),
+            _ if schema_type(schema) == "boolean" => name.to_owned(),
             words @ [_, ..] if words.len() <= USAGE_WORDS_MAX => words.join("|"),
             _ => name.to_owned(),
         };
@@ -61,7 +61,7 @@ pub(super) fn listed_choices(spec: &CommandSpec, place: usize) -> Vec<WordChoice
         values.extend(form.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
         values.extend(form.get("const").cloned());
     }
-    if type_of(schema) == "boolean" {
+    if schema_type(schema) == "boolean" {
         values.extend([Value::Bool(true), Value::Bool(false)]);
     }
     let text = |value: &Value| match value {
@@ -77,7 +77,7 @@ fn parse_object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
         .map_err(|error| invalid_word_error(spec, format!("the arguments are not JSON: {error}")))
 }
 
-fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
+fn arguments_in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
     let mut properties = schema_properties(spec);
     let mut arguments = Map::new();
     let mut rest = words;
@@ -100,11 +100,11 @@ fn schema_properties(spec: &CommandSpec) -> impl Iterator<Item = (&String, &Valu
 }
 
 fn accepts_rest(schema: &Value) -> bool {
-    schema.get(CAPTURE_REST) == Some(&Value::Bool(true)) && type_of(schema) == "string"
+    schema.get(CAPTURE_REST) == Some(&Value::Bool(true)) && schema_type(schema) == "string"
 }
 
 /// Returns a parameter's type, ignoring `null` if the parameter is optional.
-fn type_of(schema: &Value) -> &str {
+fn schema_type(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(name)) => name,
         Some(Value::Array(names)) => {
@@ -117,7 +117,7 @@ fn type_of(schema: &Value) -> &str {
 }
 
 fn parse_word(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Value, Error> {
-    let (value, wants) = match type_of(schema) {
+    let (value, wants) = match schema_type(schema) {
         "string" => (Some(word.into()), "a text"),
         "integer" => (parse_integer(word), "a whole number"),
         "number" => (word.parse().ok().and_then(Number::from_f64).map(Value::Number), "a number"),
@@ -135,7 +135,7 @@ fn parse_integer(word: &str) -> Option<Value> {
 
 fn invalid_word_error(spec: &CommandSpec, what: String) -> Error {
     let text = format!("cannot parse the command `{}`: {what}", spec.name);
-    Error::new(ErrorKind::InvalidArguments, text).with_hint(typed_command(spec))
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(usage_hint(spec))
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    fn note() -> CommandSpec {
+    fn note_command() -> CommandSpec {
         let properties = json!({
             "count": { "type": "integer" },
             "loud": { "type": ["boolean", "null"] },
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(spec: &CommandSpec, words: &[&str], expected: Result<Value, &str>) {
+    fn check_arguments(spec: &CommandSpec, words: &[&str], expected: Result<Value, &str>) {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let expected =
             expected.map_err(|what| format!("cannot parse the command `{}`: {what}", spec.name));
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn command_words_are_parsed_by_their_parameter_types() {
-        check(&note(), &[], Ok(json!({})));
-        check(&note(), &["-7"], Ok(json!({ "count": -7 })));
-        check(
-            &note(),
+        check_arguments(&note_command(), &[], Ok(json!({})));
+        check_arguments(&note_command(), &["-7"], Ok(json!({ "count": -7 })));
+        check_arguments(
+            &note_command(),
             &["18446744073709551615", "true", "0.5", "here", "[1]", "a", "", "b c"],
             Ok(json!({
                 "count": u64::MAX, "loud": true, "part": 0.5, "where": "here", "list": [1],
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn enum_values_of_a_parameter_are_its_completions() {
         let words = |place| -> Vec<String> {
-            listed_choices(&note(), place).into_iter().map(|choice| choice.text).collect()
+            listed_choices(&note_command(), place).into_iter().map(|choice| choice.text).collect()
         };
         assert_eq!(words(0), Vec::<String>::new());
         assert_eq!(words(1), ["true", "false"]);
@@ -191,34 +191,46 @@ mod tests {
         assert_eq!(words(9), Vec::<String>::new());
         let choice = json!({ "anyOf": [{ "enum": ["a", 1] }, { "type": "null" }] });
         let parameters = json!({ "properties": { "x": choice } });
-        let odd = CommandSpec { parameters, ..note() };
+        let odd = CommandSpec { parameters, ..note_command() };
         let found: Vec<_> = listed_choices(&odd, 0).into_iter().map(|choice| choice.text).collect();
         assert_eq!(found, ["a", "1"]);
     }
 
     #[test]
     fn invalid_word_error_names_the_parameter_and_its_type() {
-        check(&note(), &["7.5"], Err("`count` takes a whole number, not `7.5`"));
-        check(&note(), &["7", "yes"], Err("`loud` takes true or false, not `yes`"));
-        check(&note(), &["7", "true", "inf"], Err("`part` takes a number, not `inf`"));
-        check(&note(), &["7", "true", "1", "x", "[1"], Err("`list` takes JSON, not `[1`"));
+        check_arguments(&note_command(), &["7.5"], Err("`count` takes a whole number, not `7.5`"));
+        check_arguments(
+            &note_command(),
+            &["7", "yes"],
+            Err("`loud` takes true or false, not `yes`"),
+        );
+        check_arguments(
+            &note_command(),
+            &["7", "true", "inf"],
+            Err("`part` takes a number, not `inf`"),
+        );
+        check_arguments(
+            &note_command(),
+            &["7", "true", "1", "x", "[1"],
+            Err("`list` takes JSON, not `[1`"),
+        );
         let usage = "note <count> [loud] [part] [here|there] [list] [text…]";
-        assert_eq!(usage_line(&note()), usage);
+        assert_eq!(usage_line(&note_command()), usage);
     }
 
     #[test]
     fn single_json_object_is_used_as_the_arguments() {
-        check(&note(), &[r#" {"text": "a"}"#], Ok(json!({ "text": "a" })));
+        check_arguments(&note_command(), &[r#" {"text": "a"}"#], Ok(json!({ "text": "a" })));
         let words = [r#"{"text""#.to_owned()];
-        let error = arguments_from_words(&note(), &words).unwrap_err().message;
+        let error = arguments_from_words(&note_command(), &words).unwrap_err().message;
         assert!(error.contains("the arguments are not JSON: EOF"), "{error}");
     }
 
     #[test]
     fn a_command_without_parameters_takes_no_word() {
-        let bare = CommandSpec { parameters: Value::Null, ..note() };
-        check(&bare, &[], Ok(json!({})));
-        check(&bare, &["x"], Err("unexpected word: `x`"));
+        let bare = CommandSpec { parameters: Value::Null, ..note_command() };
+        check_arguments(&bare, &[], Ok(json!({})));
+        check_arguments(&bare, &["x"], Err("unexpected word: `x`"));
     }
 
     #[test]
@@ -227,9 +239,9 @@ mod tests {
             "n": { "type": "integer", "x-capture-rest": true },
             "any": {},
         } });
-        let odd = CommandSpec { parameters, ..note() };
-        check(&odd, &["1", "2"], Ok(json!({ "n": 1, "any": 2 })));
-        check(&odd, &["1", "two"], Ok(json!({ "n": 1, "any": "two" })));
-        check(&odd, &["1", "2", "3"], Err("unexpected word: `3`"));
+        let odd = CommandSpec { parameters, ..note_command() };
+        check_arguments(&odd, &["1", "2"], Ok(json!({ "n": 1, "any": 2 })));
+        check_arguments(&odd, &["1", "two"], Ok(json!({ "n": 1, "any": "two" })));
+        check_arguments(&odd, &["1", "2", "3"], Err("unexpected word: `3`"));
     }
 }

@@ -154,14 +154,14 @@ impl EventTap for EventHooks {
 }
 
 impl EventSink for EventHooks {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         if matches!(envelope.event, Event::TurnStarted { .. }) {
             self.find_listeners();
         }
         if self.has_listeners.load(Relaxed) {
             self.queue_for_listeners(&envelope);
         }
-        self.to.event(envelope);
+        self.to.receive_event(envelope);
     }
 }
 
@@ -203,7 +203,7 @@ impl EventQueue {
     }
 
     /// Waits for events. Returns false once the queue is closed and empty.
-    async fn has_news(&self) -> bool {
+    async fn wait_for_events(&self) -> bool {
         loop {
             let news = self.news.notified();
             {
@@ -238,9 +238,9 @@ impl EventReporter {
     async fn run(self) {
         let mut failures = 0;
         let mut is_open = false;
-        while self.queue.has_news().await {
+        while self.queue.wait_for_events().await {
             let Some(told) = self.queue.take_batch() else { continue };
-            self.tell_dropped(told.dropped);
+            self.report_dropped(told.dropped);
             let told = self.report_events(&told, &mut is_open).await;
             failures = if told.is_ok() { 0 } else { failures + 1 };
             if failures >= HOOK_FAILURES_MAX {
@@ -269,27 +269,27 @@ impl EventReporter {
             late: format!("it did not answer within {ms} ms"),
         };
         if !*is_open {
-            let open = |stop, hold| self.port.open(&self.plugin.name, scope(stop, hold));
-            deadline(HOOK_OPEN_MS_MAX).wait(open).await?;
+            let open = |stop, hold| self.port.open_plugin(&self.plugin.name, scope(stop, hold));
+            deadline(HOOK_OPEN_MS_MAX).wait_for_answer(open).await?;
             *is_open = true;
         }
         let request = serde_json::to_value(told)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         let name = &self.plugin.name;
-        let ask = |stop, hold| self.port.ask(name, Hook::Event, request, scope(stop, hold));
+        let ask = |stop, hold| self.port.ask_hook(name, Hook::Event, request, scope(stop, hold));
         let limit_ms = self.port.host.setup.config.session.hook_deadline_ms;
         let ms = Hook::Event.deadline_ms(self.plugin.deadline_ms, limit_ms);
-        deadline(ms).wait(ask).await.map(drop)
+        deadline(ms).wait_for_answer(ask).await.map(drop)
     }
 
     /// Tells the user once that the plugin does not receive every event.
-    fn tell_dropped(&self, dropped: u64) {
+    fn report_dropped(&self, dropped: u64) {
         let is_first = {
             let mut waiting = self.queue.waiting.lock();
             dropped > 0 && !std::mem::replace(&mut waiting.is_drop_told, true)
         };
         if is_first {
-            self.notice(format!(
+            self.emit_notice(format!(
                 "plugin `{}` handles events too slowly: some are skipped",
                 self.plugin.name
             ));
@@ -299,13 +299,13 @@ impl EventReporter {
     fn give_up(&self, error: Option<Error>) {
         let name = &self.plugin.name;
         let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
-        self.notice(format!(
+        self.emit_notice(format!(
             "plugin `{name}` gets no more events in this session: it failed \
              {HOOK_FAILURES_MAX} times in a row{why}"
         ));
     }
 
-    fn notice(&self, text: String) {
+    fn emit_notice(&self, text: String) {
         let emitter = self.around.emitter.lock().clone();
         if let Some(emitter) = emitter {
             emitter.emit(Event::Notice { source: "host".to_owned(), text });
@@ -317,7 +317,7 @@ impl EventReporter {
 mod tests {
     use super::*;
 
-    fn envelope(text: String) -> (Arc<EventEnvelope>, usize) {
+    fn notice_envelope(text: String) -> (Arc<EventEnvelope>, usize) {
         let event = Event::Notice { source: "host".to_owned(), text };
         let envelope = EventEnvelope { v: 1, seq: 1, session: "s".into(), event };
         let bytes = Frame::write(&envelope).map_or(usize::MAX, |frame| frame.len());
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn events_beyond_the_queue_limit_are_counted_and_reported_as_dropped() {
         let queue = EventQueue::default();
-        let (event, bytes) = envelope("x".to_owned());
+        let (event, bytes) = notice_envelope("x".to_owned());
         for _ in 0..10_000 {
             queue.push(&event, bytes);
         }
@@ -343,11 +343,11 @@ mod tests {
     #[test]
     fn large_events_are_delivered_in_small_batches_and_huge_ones_dropped() {
         let queue = EventQueue::default();
-        let (half, bytes) = envelope("x".repeat(TOLD_BYTES_MAX / 2));
+        let (half, bytes) = notice_envelope("x".repeat(TOLD_BYTES_MAX / 2));
         for _ in 0..100 {
             queue.push(&half, bytes);
         }
-        let (huge, bytes) = envelope("x".repeat(TOLD_BYTES_MAX));
+        let (huge, bytes) = notice_envelope("x".repeat(TOLD_BYTES_MAX));
         queue.push(&huge, bytes);
         let first = queue.take_batch().map(|told| (told.events.len(), told.dropped));
         let held = WAITING_BYTES_MAX / (TOLD_BYTES_MAX / 2) - 1;
@@ -357,12 +357,12 @@ mod tests {
     #[tokio::test]
     async fn closed_queue_delivers_waiting_events_and_accepts_no_more() {
         let queue = EventQueue::default();
-        let (event, bytes) = envelope("x".to_owned());
+        let (event, bytes) = notice_envelope("x".to_owned());
         queue.push(&event, bytes);
         queue.waiting.lock().is_closed = true;
         queue.push(&event, bytes);
-        assert!(queue.has_news().await);
+        assert!(queue.wait_for_events().await);
         assert_eq!(queue.take_batch().map(|told| told.events.len()), Some(1));
-        assert!(!queue.has_news().await);
+        assert!(!queue.wait_for_events().await);
     }
 }

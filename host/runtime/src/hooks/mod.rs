@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, DeltaCallback, FacetRequest, wrong_answer};
+use jaato_instances::{CallSite, DeltaCallback, FacetRequest, invalid_answer_error};
 use jaato_registry::{PluginEntry, PluginFileTrust, PluginStatus, Registry};
 use jaato_session::{EventEmitter, HookPlugin, HookScope, Hooks};
 use jaato_types::grant::grant_missing_error;
@@ -36,15 +36,15 @@ impl PluginHooks {
         Self { host, guards: Mutex::default() }
     }
 
-    fn guards(&self, registry: &Registry) -> Vec<PluginName> {
+    fn guard_plugins(&self, registry: &Registry) -> Vec<PluginName> {
         let mut guards = self.guards.lock();
-        guards.retain(|name, digest| !self.is_taken_back(registry, name, digest.as_deref()));
+        guards.retain(|name, digest| !self.is_guard_revoked(registry, name, digest.as_deref()));
         let is_due =
             |entry| can_ask_hook(&self.host, entry, Hook::BeforeTool) && self.has_work(entry);
         let found =
             registry.plugins().iter().filter(|entry| is_due(entry) || self.may_be_guard(entry));
         guards.extend(found.map(|entry| {
-            let digest = digest_of(entry).map(str::to_owned);
+            let digest = file_digest(entry).map(str::to_owned);
             (entry.candidate.manifest.name.clone(), digest)
         }));
         guards.keys().cloned().collect()
@@ -58,13 +58,20 @@ impl PluginHooks {
 
     /// Returns true if the user themselves ended a plugin's role as a guard: they revoked its grant
     /// for the same file, or trust other content that does not want to be a guard.
-    fn is_taken_back(&self, registry: &Registry, name: &PluginName, digest: Option<&str>) -> bool {
+    fn is_guard_revoked(
+        &self,
+        registry: &Registry,
+        name: &PluginName,
+        digest: Option<&str>,
+    ) -> bool {
         let entry = registry.plugin(name.as_str()).filter(|it| it.status == PluginStatus::Active);
-        let (Some(entry), None) = (entry, self.host.setup.grants.problem()) else { return false };
+        let (Some(entry), None) = (entry, self.host.setup.grants.read_problem()) else {
+            return false;
+        };
         if !has_hook(entry, Hook::BeforeTool) {
             return entry.candidate.trust.is_trusted();
         }
-        digest_of(entry) == digest && !can_ask_hook(&self.host, entry, Hook::BeforeTool)
+        file_digest(entry) == digest && !can_ask_hook(&self.host, entry, Hook::BeforeTool)
     }
 
     /// Returns true if a plugin that cannot be asked may have a grant to be a guard.
@@ -73,7 +80,7 @@ impl PluginHooks {
         let is_unknown = entry.status == PluginStatus::Active
             && has_hook(entry, Hook::BeforeTool)
             && entry.candidate.trust.is_trusted()
-            && self.host.setup.grants.problem().is_some();
+            && self.host.setup.grants.read_problem().is_some();
         is_unknown || self.is_broken_guard(entry)
     }
 
@@ -87,7 +94,7 @@ impl PluginHooks {
         let grants = &self.host.setup.grants;
         let was_granted =
             |digest| grants.granted_services(manifest.name.as_str(), digest).contains(grant);
-        digest_of(entry).map_or(entry.candidate.trust == PluginFileTrust::Shipped, was_granted)
+        file_digest(entry).map_or(entry.candidate.trust == PluginFileTrust::Shipped, was_granted)
     }
 }
 
@@ -106,7 +113,7 @@ fn can_ask_hook(host: &RuntimeHost, entry: &PluginEntry, hook: Hook) -> bool {
         && host.setup.grants.has_grant(entry, hook.name())
 }
 
-fn digest_of(entry: &PluginEntry) -> Option<&str> {
+fn file_digest(entry: &PluginEntry) -> Option<&str> {
     match &entry.candidate.trust {
         PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
         PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
@@ -128,21 +135,25 @@ impl Hooks for PluginHooks {
     fn plugins_with_hook(&self, hook: Hook) -> Vec<HookPlugin> {
         let registry = self.host.registry();
         let names: Vec<PluginName> = match hook {
-            Hook::BeforeTool => self.guards(&registry),
+            Hook::BeforeTool => self.guard_plugins(&registry),
             _ => plugins_with_hook(&self.host, &registry, hook).into_iter().collect(),
         };
         names.into_iter().map(|name| hook_plugin(&registry, name, hook)).collect()
     }
 
-    fn open(&self, plugin: &PluginName, scope: HookScope) -> BoxFuture<'static, Result<(), Error>> {
+    fn open_plugin(
+        &self,
+        plugin: &PluginName,
+        scope: HookScope,
+    ) -> BoxFuture<'static, Result<(), Error>> {
         let (host, plugin) = (Arc::clone(&self.host), plugin.clone());
         Box::pin(async move {
             let site = hook_call_site(&host, &scope);
-            host.plugins.instance(plugin.as_str(), site, &silent_progress()).await.map(drop)
+            host.plugins.acquire_instance(plugin.as_str(), site, &silent_progress()).await.map(drop)
         })
     }
 
-    fn ask(
+    fn ask_hook(
         &self,
         plugin: &PluginName,
         hook: Hook,
@@ -153,14 +164,14 @@ impl Hooks for PluginHooks {
         Box::pin(async move {
             let frame = Frame::write(&request)
                 .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-            let answer = ask(&host, &plugin, hook, frame, &scope).await?;
-            Frame::read(&answer).map_err(wrong_answer(plugin.as_str()))
+            let answer = ask_plugin(&host, &plugin, hook, frame, &scope).await?;
+            Frame::read(&answer).map_err(invalid_answer_error(plugin.as_str()))
         })
     }
 }
 
 /// Asks a plugin if it may currently be asked.
-async fn ask(
+async fn ask_plugin(
     host: &RuntimeHost,
     plugin: &PluginName,
     hook: Hook,
@@ -172,7 +183,7 @@ async fn ask(
     let Some(entry) = registry.plugin(name) else {
         return Err(Error::new(ErrorKind::NotFound, format!("plugin `{plugin}` is gone")));
     };
-    if let Some((reason, _)) = entry.why_not() {
+    if let Some((reason, _)) = entry.unusable_reason() {
         return Err(Error::new(ErrorKind::PluginDisabled, format!("it cannot be used: {reason}")));
     }
     if !host.setup.grants.has_grant(entry, hook.name()) {
@@ -183,7 +194,7 @@ async fn ask(
         Some(emitter) => notice_callback(emitter.clone(), registry.event_source_name(plugin)),
         None => silent_progress(),
     };
-    host.plugins.ask(name, facet, site, frame, &tell, &scope.cancel).await
+    host.plugins.call_plugin(name, facet, site, frame, &tell, &scope.cancel).await
 }
 
 fn hook_call_site(host: &RuntimeHost, scope: &HookScope) -> CallSite {

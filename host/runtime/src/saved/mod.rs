@@ -13,14 +13,14 @@ use jaato_types::SessionId;
 
 use crate::runtime::Runtime;
 use crate::start_session::new_id_source;
-pub use restore::{RestoredSession, read_entry, restore};
+pub use restore::{RestoredSession, read_history_entry, restore_session};
 use saver::clean_texts;
 pub(crate) use saver::{FileSessionSaver, SaveTarget, SaverAccess};
 pub(crate) use start::{SessionSaving, StartedSaver};
 
 /// Whether a session outlives its process.
 #[derive(Default)]
-pub enum Saving {
+pub enum SaveMode {
     /// It does not.
     #[default]
     Off,
@@ -36,25 +36,25 @@ pub enum Saving {
     /// It continues a saved session.
     Continue(Box<OpenSession>),
     /// It has the conversation of a saved session, and saves nothing.
-    Look(Box<ReadSession>),
+    Look(Box<LoadedSession>),
 }
 
 /// A saved session as it was read. Another process may have it open.
-pub struct ReadSession {
+pub struct LoadedSession {
     /// What the file holds.
     pub restored: RestoredSession,
     /// The model that answered last, or `None` for the configured one.
     pub model: Option<String>,
 }
 
-impl ReadSession {
+impl LoadedSession {
     /// Reads a saved session.
     ///
     /// # Errors
     /// If the session does not exist, or cannot be read.
     pub fn read(store: &SessionStore, id: &SessionId) -> Result<Self, SessionStoreError> {
-        let records = store.read(id)?.read_rest()?;
-        let restored = restore(store, id, &effective_records(records));
+        let records = store.read_session(id)?.read_rest()?;
+        let restored = restore_session(store, id, &effective_records(records));
         let model = Some(restored.state.model.clone()).filter(|model| !model.is_empty());
         Ok(Self { restored, model })
     }
@@ -84,8 +84,8 @@ impl OpenSession {
         id: &SessionId,
         take_over: bool,
     ) -> Result<Self, SessionStoreError> {
-        let opened = store.open(id, take_over)?;
-        let mut restored = restore(&store, id, &effective_records(opened.records));
+        let opened = store.open_session(id, take_over)?;
+        let mut restored = restore_session(&store, id, &effective_records(opened.records));
         restored.problems.extend(opened.problems.iter().map(problem_text));
         if !restored.state.background.is_empty() {
             let ended = restored.state.background.join(", ");
@@ -108,9 +108,9 @@ impl OpenSession {
 ///
 /// # Errors
 /// If the session cannot be read.
-pub fn last_state(reader: &mut SessionReader) -> Result<SavedState, SessionStoreError> {
+pub fn read_last_state(reader: &mut SessionReader) -> Result<SavedState, SessionStoreError> {
     // It survives rewinds.
-    let last = reader.last_of(record_type::STATE)?;
+    let last = reader.last_record_of(record_type::STATE)?;
     Ok(last.and_then(|it| serde_json::from_value(it.record.data).ok()).unwrap_or_default())
 }
 
@@ -135,5 +135,5 @@ fn problem_text(problem: &ReadProblem) -> String {
 
 /// Creates the id of a new session.
 pub fn new_session_id() -> SessionId {
-    new_id_source().session()
+    new_id_source().create_session_id()
 }

@@ -36,17 +36,22 @@ pub struct RestoredSession {
 }
 
 /// Restores a session from its effective records. Attachments come from the store.
-pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -> RestoredSession {
+pub fn restore_session(
+    store: &SessionStore,
+    id: &SessionId,
+    records: &[StoredRecord],
+) -> RestoredSession {
     let mut restored = RestoredSession::default();
     let mut entries = ReplayedHistory::default();
     let mut damaged = 0;
     for stored in records {
-        let attachment = |name: &str| store.attachment(id, name).ok().flatten();
-        let applied =
-            entries.apply(stored, read_entry).and_then(|()| restored.apply(stored, &attachment));
+        let attachment = |name: &str| store.read_attachment(id, name).ok().flatten();
+        let applied = entries
+            .apply_record(stored, read_history_entry)
+            .and_then(|()| restored.apply_record(stored, &attachment));
         damaged += usize::from(applied.is_none());
         if stored.record.kind == record_type::COLLECTION {
-            restored.before_collection = Some(entries.kept());
+            restored.before_collection = Some(entries.kept_entries());
         } else if applied.is_some() {
             restored.follow_collection(stored);
         }
@@ -65,7 +70,7 @@ pub fn restore(store: &SessionStore, id: &SessionId, records: &[StoredRecord]) -
     let is_turn = |entry: &&Arc<HistoryEntry>| {
         entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
     };
-    restored.history = history.after_turns(forgotten.iter().filter(is_turn).count() as u64);
+    restored.history = history.with_forgotten_turns(forgotten.iter().filter(is_turn).count() as u64);
     if lost > 0 {
         let messages = if lost == 1 { "message" } else { "messages" };
         restored.problems.push(format!(
@@ -90,25 +95,25 @@ impl RestoredSession {
     }
 
     /// Applies a record to everything but the history. Returns `None` if it does not fit.
-    fn apply(
+    fn apply_record(
         &mut self,
         stored: &StoredRecord,
         attachment: &dyn Fn(&str) -> Option<Vec<u8>>,
     ) -> Option<()> {
         let data = &stored.record.data;
         if let Some(Some(HistoryChange::Append(entry))) = stored.record.history_change()
-            && read(&entry["role"]) == Some(Role::Model)
+            && parse_data(&entry["role"]) == Some(Role::Model)
         {
             // The known outcomes belong to the calls of earlier answers.
             self.interrupted = InterruptedCalls::default();
         }
         match stored.record.kind.as_str() {
             record_type::RULES => {
-                self.rules = Some(read(data)?);
+                self.rules = Some(parse_data(data)?);
                 Some(())
             }
             record_type::STATE => {
-                self.state = read(data)?;
+                self.state = parse_data(data)?;
                 Some(())
             }
             record_type::OBJECTS => {
@@ -128,16 +133,16 @@ impl RestoredSession {
                     Some(name) => attachment(name)?,
                     None => Frame::write(&data["json"]).ok()?,
                 };
-                self.plugins.insert(read(&data["plugin"])?, state);
+                self.plugins.insert(parse_data(&data["plugin"])?, state);
                 Some(())
             }
             record_type::CALL_STARTED => {
-                let id: CallId = read(&data["call_id"])?;
+                let id: CallId = parse_data(&data["call_id"])?;
                 self.interrupted.started.insert(id);
                 Some(())
             }
             record_type::CALL_ENDED => {
-                let result: ToolResult = read(data)?;
+                let result: ToolResult = parse_data(data)?;
                 self.interrupted.results.insert(result.call_id.clone(), result);
                 Some(())
             }
@@ -148,11 +153,11 @@ impl RestoredSession {
 }
 
 /// Reads an entry of a saved history. Returns `None` if it is damaged.
-pub fn read_entry(data: &Value) -> Option<Arc<HistoryEntry>> {
-    read(data)
+pub fn read_history_entry(data: &Value) -> Option<Arc<HistoryEntry>> {
+    parse_data(data)
 }
 
-fn read<T: DeserializeOwned>(data: &Value) -> Option<T> {
+fn parse_data<T: DeserializeOwned>(data: &Value) -> Option<T> {
     T::deserialize(data).ok()
 }
 
@@ -174,8 +179,8 @@ mod tests {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"));
         let store = SessionStore::new(fixtures.join("../sessions/tests/fixtures/version-1"));
         let id = SessionId::new(SESSION);
-        let records = store.read(&id).unwrap().read_rest().unwrap();
-        let restored = restore(&store, &id, &records);
+        let records = store.read_session(&id).unwrap().read_rest().unwrap();
+        let restored = restore_session(&store, &id, &records);
         assert_eq!(restored.history.entries().len(), 2);
         assert_eq!(restored.problems, [""; 0]);
         assert_eq!(restored.rules.as_ref().unwrap().mode, PolicyMode::AcceptEdits);
@@ -186,7 +191,7 @@ mod tests {
         assert_eq!(restored.state.background, ["task_1 (cli_based_tool)"]);
         let moons = restored.objects.get_objects("find_rows", None).unwrap();
         assert_eq!(moons[1]["name"], "Deimos");
-        assert_eq!(restored.objects.hidden().len(), 1);
+        assert_eq!(restored.objects.hidden_values().len(), 1);
         let clock = &restored.plugins[&PluginName::from("tool-clock")];
         assert_eq!(Frame::read::<Value>(clock).unwrap(), json!({ "alarm": 7 }));
         let InterruptedCalls { started, results } = restored.interrupted;
@@ -209,7 +214,7 @@ mod tests {
             record(record_type::PLUGIN_STATE, json!({ "plugin": "a", "attachment": "b" })),
             record("of_a_later_version", json!(1)),
         ];
-        let restored = restore(&store, &SessionId::new("a"), &records);
+        let restored = restore_session(&store, &SessionId::new("a"), &records);
         assert_eq!(restored.problems, ["3 records are damaged and were skipped"]);
     }
 }

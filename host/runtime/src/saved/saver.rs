@@ -21,7 +21,7 @@ use jaato_session::{
 };
 use jaato_sessions::{
     Durability, SessionOpener, SessionRecord, SessionStore, SessionStoreError, SessionWriter,
-    blobs_of, record_type,
+    message_blobs, record_type,
 };
 use jaato_types::{
     CallId, Error, ErrorKind, Frame, PluginName, SessionId, ToolCall, ToolName, ToolResult,
@@ -74,7 +74,7 @@ pub(crate) struct SaveTarget {
 
 /// Saves one session. Dropping it writes what is left.
 pub(crate) struct FileSessionSaver {
-    saved: Mutex<LastSaved>,
+    saved: Mutex<SavedBaseline>,
     complete: CompleteState,
     /// Taken when the saver is dropped, which ends the thread.
     work: Option<Sender<SaveWork>>,
@@ -84,7 +84,7 @@ pub(crate) struct FileSessionSaver {
 
 /// The last saved state, to save only changes.
 #[derive(Default)]
-pub(crate) struct LastSaved {
+pub(crate) struct SavedBaseline {
     pub(crate) record: SavedRecord,
     /// `None` if they were never saved.
     pub(crate) rules: Option<SavedRules>,
@@ -95,7 +95,7 @@ pub(crate) struct LastSaved {
 }
 
 /// Something to write.
-enum Change {
+enum SaveChange {
     Record(RecordChange),
     /// The next changes of the record are a collection.
     Collection,
@@ -112,7 +112,7 @@ enum Change {
 
 /// Changes to write. The thread answers the sender when the file has them.
 struct SaveWork {
-    changes: Vec<Change>,
+    changes: Vec<SaveChange>,
     durability: Durability,
     done: Option<oneshot::Sender<()>>,
 }
@@ -133,7 +133,7 @@ impl SaveState {
     }
 
     /// Sets a later state. Returns true if it is new.
-    fn end(&self, state: u8) -> bool {
+    fn end_saving(&self, state: u8) -> bool {
         self.0.fetch_max(state, Ordering::AcqRel) < state
     }
 }
@@ -145,7 +145,7 @@ impl FileSessionSaver {
     /// If the system refuses a thread.
     pub(crate) fn start(
         target: SaveTarget,
-        saved: LastSaved,
+        saved: SavedBaseline,
         complete: CompleteState,
         access: SaverAccess,
     ) -> Result<Self, Error> {
@@ -173,17 +173,17 @@ impl FileSessionSaver {
             return;
         }
         saved.plugins.insert(plugin.clone(), state.to_owned());
-        self.send(vec![Change::PluginState(plugin.clone(), state.to_owned())]);
+        self.send(vec![SaveChange::PluginState(plugin.clone(), state.to_owned())]);
     }
 
-    fn send(&self, changes: Vec<Change>) {
+    fn send(&self, changes: Vec<SaveChange>) {
         if !changes.is_empty() {
             self.send_work(SaveWork { changes, durability: Durability::Written, done: None });
         }
     }
 
     /// Resolves when the thread has done the work, or has ended.
-    async fn send_and_wait(&self, changes: Vec<Change>, durability: Durability) {
+    async fn send_and_wait(&self, changes: Vec<SaveChange>, durability: Durability) {
         let (done, is_done) = oneshot::channel();
         self.send_work(SaveWork { changes, durability, done: Some(done) });
         // The thread drops the sender if it cannot save.
@@ -200,13 +200,15 @@ impl FileSessionSaver {
 
 impl SessionSaver for FileSessionSaver {
     fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
-        let changes = self.saved.lock().record.changes_to(entries);
-        self.send(changes.into_iter().map(Change::Record).collect());
+        let changes = self.saved.lock().record.take_changes(entries);
+        self.send(changes.into_iter().map(SaveChange::Record).collect());
     }
 
     fn save_collection(&self, entries: &[Arc<HistoryEntry>]) {
-        let changes = self.saved.lock().record.changes_to(entries);
-        self.send(changes.into_iter().map(Change::Record).chain([Change::Collection]).collect());
+        let changes = self.saved.lock().record.take_changes(entries);
+        self.send(
+            changes.into_iter().map(SaveChange::Record).chain([SaveChange::Collection]).collect(),
+        );
     }
 
     fn save_rules(&self, rules: &SharedRules) {
@@ -214,7 +216,7 @@ impl SessionSaver for FileSessionSaver {
         let mut saved = self.saved.lock();
         if saved.rules.as_ref() != Some(&now) {
             saved.rules = Some(now.clone());
-            self.send(vec![Change::Rules(now)]);
+            self.send(vec![SaveChange::Rules(now)]);
         }
     }
 
@@ -224,24 +226,24 @@ impl SessionSaver for FileSessionSaver {
         let mut changes = Vec::new();
         if saved.state != state {
             saved.state = state.clone();
-            changes.push(Change::State(state));
+            changes.push(SaveChange::State(state));
         }
         let from = saved.objects;
         let (count, change) =
             objects.with_objects(|it| (it.change_count(), it.changes_since(from)));
         if let Some((json, bytes)) = change {
             saved.objects = count;
-            changes.push(Change::Objects(json, bytes));
+            changes.push(SaveChange::Objects(json, bytes));
         }
         self.send(changes);
     }
 
     fn save_name(&self, name: &str) {
-        self.send(vec![Change::Name(name.to_owned())]);
+        self.send(vec![SaveChange::Name(name.to_owned())]);
     }
 
-    fn call_starts<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>> {
-        let changes = vec![Change::CallStarted(call.id.clone(), call.name.clone())];
+    fn save_call_start<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), Error>> {
+        let changes = vec![SaveChange::CallStarted(call.id.clone(), call.name.clone())];
         Box::pin(async move {
             self.send_and_wait(changes, Durability::Synced).await;
             if self.state.get() == SaveState::TAKEN_OVER {
@@ -252,11 +254,11 @@ impl SessionSaver for FileSessionSaver {
         })
     }
 
-    fn save_now(&self) {
-        self.send(vec![Change::Now]);
+    fn save_pending(&self) {
+        self.send(vec![SaveChange::Now]);
     }
 
-    fn written(&self) -> BoxFuture<'_, ()> {
+    fn wait_until_written(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.send_and_wait(Vec::new(), Durability::Written))
     }
 
@@ -264,8 +266,8 @@ impl SessionSaver for FileSessionSaver {
         self.state.get() == SaveState::SAVING
     }
 
-    fn call_ended(&self, result: &ToolResult) {
-        self.send(vec![Change::CallEnded(Box::new(result.clone()))]);
+    fn save_call_result(&self, result: &ToolResult) {
+        self.send(vec![SaveChange::CallEnded(Box::new(result.clone()))]);
     }
 }
 
@@ -282,7 +284,7 @@ impl Drop for FileSessionSaver {
 impl Drop for SaverThread {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.state.end(SaveState::FAILED);
+            self.state.end_saving(SaveState::FAILED);
         }
     }
 }
@@ -295,7 +297,7 @@ struct SaverThread {
     /// Whether anything was written.
     is_begun: bool,
     /// What came before.
-    early: Vec<Change>,
+    early: Vec<SaveChange>,
     /// The blobs that are attachments of the session.
     blobs: HashSet<String>,
     /// How much of each output file is free of secrets, in bytes.
@@ -330,19 +332,19 @@ impl SaverThread {
             if self.state.get() == SaveState::SAVING {
                 // Nothing comes, so what came so far is made to survive a loss of power too.
                 self.clean_outputs();
-                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync);
-                self.check(&synced);
+                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync_records);
+                self.stop_on_error(&synced);
             }
         }
     }
 
     fn do_work(&mut self, SaveWork { changes, durability, done }: SaveWork) {
         let result = match (self.state.get(), &self.target.writer) {
-            (SaveState::SAVING, _) => self.write(changes, durability),
+            (SaveState::SAVING, _) => self.write_changes(changes, durability),
             (_, Some(writer)) => writer.check_owner(),
             (_, None) => Ok(()),
         };
-        self.check(&result);
+        self.stop_on_error(&result);
         if let Some(done) = done {
             // The call may have been cancelled.
             let _ = done.send(());
@@ -350,13 +352,13 @@ impl SaverThread {
     }
 
     /// Ends saving if there is a problem, and reports it.
-    fn check(&self, result: &Result<(), SessionStoreError>) {
+    fn stop_on_error(&self, result: &Result<(), SessionStoreError>) {
         let Err(error) = result else { return };
         let state = match error {
             SessionStoreError::TakenOver { .. } => SaveState::TAKEN_OVER,
             _ => SaveState::FAILED,
         };
-        if self.state.end(state) {
+        if self.state.end_saving(state) {
             (self.access.report)(error);
         }
     }
@@ -383,15 +385,17 @@ impl SaverThread {
         }
     }
 
-    fn write(
+    fn write_changes(
         &mut self,
-        changes: Vec<Change>,
+        changes: Vec<SaveChange>,
         durability: Durability,
     ) -> Result<(), SessionStoreError> {
         // A session without a message has no file, and opening one changes nothing.
-        let begins = |change: &Change| match change {
-            Change::Record(_) => true,
-            Change::Name(_) | Change::Now | Change::CallStarted(..) => self.target.writer.is_some(),
+        let begins = |change: &SaveChange| match change {
+            SaveChange::Record(_) => true,
+            SaveChange::Name(_) | SaveChange::Now | SaveChange::CallStarted(..) => {
+                self.target.writer.is_some()
+            }
             _ => false,
         };
         let is_begun = self.is_begun || changes.iter().any(begins);
@@ -403,78 +407,82 @@ impl SaverThread {
         let mut records = Vec::with_capacity(self.early.len());
         for change in std::mem::take(&mut self.early) {
             self.keep_blobs(&change)?;
-            if let Some(mut record) = self.record_of(change)? {
+            if let Some(mut record) = self.change_record(change)? {
                 clean_texts(&mut record.data, &*self.access.clean);
                 records.push(record);
             }
         }
         let SaveTarget { store, id, workspace, opener, writer } = &mut self.target;
         let Some(writer) = writer else {
-            let mut new = store.create(id, workspace, opener.as_ref())?;
-            let begun = new.append(records, durability);
+            let mut new = store.create_session(id, workspace, opener.as_ref())?;
+            let begun = new.append_records(records, durability);
             match begun {
                 Ok(_) => *writer = Some(new),
                 Err(_) => {
                     drop(new);
                     // A session without its first message is of no use.
-                    let _ = store.delete(id);
+                    let _ = store.delete_session(id);
                 }
             }
             return begun.map(drop);
         };
-        writer.append(records, durability).map(drop)
+        writer.append_records(records, durability).map(drop)
     }
 
     /// Stores the blobs of a message next to the file. A blob that is gone was not sent either.
-    fn keep_blobs(&mut self, change: &Change) -> Result<(), SessionStoreError> {
-        let Change::Record(RecordChange::Append { entry } | RecordChange::Replace { entry, .. }) =
-            change
+    fn keep_blobs(&mut self, change: &SaveChange) -> Result<(), SessionStoreError> {
+        let SaveChange::Record(
+            RecordChange::Append { entry } | RecordChange::Replace { entry, .. },
+        ) = change
         else {
             return Ok(());
         };
-        for id in blobs_of(&entry.message).filter_map(|data| data.blob_id()) {
+        for id in message_blobs(&entry.message).filter_map(|data| data.blob_id()) {
             let bytes = if self.blobs.contains(id) { None } else { (self.access.read_blob)(id) };
             if let Some(bytes) = bytes {
-                self.target.store.keep_attachment(&self.target.id, &bytes)?;
+                self.target.store.store_attachment(&self.target.id, &bytes)?;
                 self.blobs.insert(id.to_owned());
             }
         }
         Ok(())
     }
 
-    fn record_of(&self, change: Change) -> Result<Option<SessionRecord>, SessionStoreError> {
+    fn change_record(
+        &self,
+        change: SaveChange,
+    ) -> Result<Option<SessionRecord>, SessionStoreError> {
         Ok(Some(match change {
-            Change::Now => return Ok(None),
-            Change::Record(RecordChange::Append { entry }) => {
+            SaveChange::Now => return Ok(None),
+            SaveChange::Record(RecordChange::Append { entry }) => {
                 new_record(record_type::MESSAGE, &*entry)
             }
-            Change::Record(change) => new_record(record_type::CHANGE, change),
-            Change::Collection => new_record(record_type::COLLECTION, json!({})),
-            Change::Rules(rules) => new_record(record_type::RULES, rules),
-            Change::State(state) => new_record(record_type::STATE, state),
-            Change::Objects(json, bytes) => {
+            SaveChange::Record(change) => new_record(record_type::CHANGE, change),
+            SaveChange::Collection => new_record(record_type::COLLECTION, json!({})),
+            SaveChange::Rules(rules) => new_record(record_type::RULES, rules),
+            SaveChange::State(state) => new_record(record_type::STATE, state),
+            SaveChange::Objects(json, bytes) => {
                 let bytes = match bytes.is_empty() {
                     true => None,
-                    false => Some(self.target.store.keep_attachment(&self.target.id, &bytes)?),
+                    false => Some(self.target.store.store_attachment(&self.target.id, &bytes)?),
                 };
                 new_record(record_type::OBJECTS, json!({ "changes": json, "bytes": bytes }))
             }
-            Change::PluginState(plugin, state) => {
+            SaveChange::PluginState(plugin, state) => {
                 let json = Frame::parse(&state).ok().filter(|frame| frame.bytes.is_empty());
                 let data = match json.and_then(|frame| frame.json::<Value>().ok()) {
                     Some(json) => json!({ "plugin": plugin, "json": json }),
                     None => {
-                        let name = self.target.store.keep_attachment(&self.target.id, &state)?;
+                        let name = self.target.store.store_attachment(&self.target.id, &state)?;
                         json!({ "plugin": plugin, "attachment": name })
                     }
                 };
                 new_record(record_type::PLUGIN_STATE, data)
             }
-            Change::CallStarted(call_id, name) => {
+            SaveChange::CallStarted(call_id, name) => {
                 new_record(record_type::CALL_STARTED, json!({ "call_id": call_id, "name": name }))
             }
-            Change::Name(name) => new_record(record_type::NAME, json!({ "name": name })),
-            Change::CallEnded(result) => new_record(record_type::CALL_ENDED, result),
+            SaveChange::Name(name) => new_record(record_type::NAME, json!({ "name": name })),
+            SaveChange::CallEnded(result) => new_record(record_type::CALL_ENDED, result),
         }))
     }
 }
@@ -506,16 +514,16 @@ mod tests {
     use jaato_sessions::effective_records;
     use jaato_types::Part;
 
-    use super::super::restore;
+    use super::super::restore_session;
     use super::*;
 
-    fn store() -> (tempfile::TempDir, SessionStore) {
+    fn temporary_store() -> (tempfile::TempDir, SessionStore) {
         let folder = tempfile::tempdir().unwrap();
         let store = SessionStore::new(folder.path().join("sessions"));
         (folder, store)
     }
 
-    fn saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
+    fn start_saver(store: &SessionStore, report: ReportSaveProblem) -> FileSessionSaver {
         let (id, workspace) = (SessionId::new("a"), "/w".to_owned());
         let target = SaveTarget { store: store.clone(), id, workspace, opener: None, writer: None };
         let access = SaverAccess {
@@ -524,17 +532,17 @@ mod tests {
             read_blob: Box::new(|_| None),
             report,
         };
-        FileSessionSaver::start(target, LastSaved::default(), Box::new(|_| {}), access).unwrap()
+        FileSessionSaver::start(target, SavedBaseline::default(), Box::new(|_| {}), access).unwrap()
     }
 
-    fn no_problem() -> ReportSaveProblem {
+    fn expect_no_problem() -> ReportSaveProblem {
         Box::new(|error| panic!("{error}"))
     }
 
     #[test]
     fn saved_history_is_restored_with_its_marks() {
-        let (_folder, store) = store();
-        let saver = saver(&store, no_problem());
+        let (_folder, store) = temporary_store();
+        let saver = start_saver(&store, expect_no_problem());
         let mut history = History::new();
         for turn in ["one", "two"] {
             history.append_prompt(vec![Part::text(turn)]).unwrap();
@@ -545,16 +553,16 @@ mod tests {
         }
         drop(saver);
         let id = SessionId::new("a");
-        let records = effective_records(store.open(&id, false).unwrap().records);
-        let restored = restore(&store, &id, &records);
+        let records = effective_records(store.open_session(&id, false).unwrap().records);
+        let restored = restore_session(&store, &id, &records);
         assert_eq!(restored.history, history);
         assert_eq!(restored.problems, [""; 0]);
     }
 
     #[test]
     fn forgotten_messages_stay_in_the_file_once_and_in_their_places() {
-        let (_folder, store) = store();
-        let saver = saver(&store, no_problem());
+        let (_folder, store) = temporary_store();
+        let saver = start_saver(&store, expect_no_problem());
         let mut history = History::new();
         for turn in ["one", "two", "three"] {
             history.append_prompt(vec![Part::text(turn)]).unwrap();
@@ -572,52 +580,52 @@ mod tests {
         saver.save_record(&entries);
         drop(saver);
         let id = SessionId::new("a");
-        let records = store.open(&id, false).unwrap().records;
+        let records = store.open_session(&id, false).unwrap().records;
         // Six messages, two marks, and one record for both messages that are forgotten.
         assert_eq!(records.len(), 9);
         let mut all = jaato_sessions::ReplayedHistory::<HistoryEntry>::default();
         for record in &records {
-            all.apply(record, |entry| serde_json::from_value(entry.clone()).ok()).unwrap();
+            all.apply_record(record, |entry| serde_json::from_value(entry.clone()).ok()).unwrap();
         }
         let texts = all.into_entries().into_iter().map(|it| it.entry.message.text());
         let expected = ["one", "answer one", "two", "answer two", "three", "answer three"];
         assert_eq!(texts.collect::<Vec<_>>(), expected);
-        let restored = restore(&store, &id, &records);
+        let restored = restore_session(&store, &id, &records);
         assert_eq!(restored.problems, [""; 0]);
         assert_eq!((restored.record.entries(), restored.history.turn_count()), (&entries[..], 3));
     }
 
     #[test]
     fn session_without_a_message_leaves_no_file() {
-        let (_folder, store) = store();
-        let saver = saver(&store, no_problem());
+        let (_folder, store) = temporary_store();
+        let saver = start_saver(&store, expect_no_problem());
         saver.save_name("a name");
         saver.save_record(&[]);
         drop(saver);
-        assert_eq!(store.list().unwrap(), []);
+        assert_eq!(store.list_sessions().unwrap(), []);
     }
 
     #[test]
     fn secrets_never_reach_the_file() {
-        let (_folder, store) = store();
-        let saver = saver(&store, no_problem());
+        let (_folder, store) = temporary_store();
+        let saver = start_saver(&store, expect_no_problem());
         let mut history = History::new();
         history.append_prompt(vec![Part::text("the secret")]).unwrap();
         saver.save_record(history.entries());
         drop(saver);
-        let records = store.open(&SessionId::new("a"), false).unwrap().records;
+        let records = store.open_session(&SessionId::new("a"), false).unwrap().records;
         assert_eq!(records[0].record.data["parts"][0]["text"], "the ********");
     }
 
     #[test]
     fn unfinished_output_of_a_killed_process_is_cleaned() {
-        let (_folder, store) = store();
+        let (_folder, store) = temporary_store();
         let id = SessionId::new("a");
-        drop(store.create(&id, "/w", None).unwrap());
+        drop(store.create_session(&id, "/w", None).unwrap());
         let output = store.outputs_folder(&id).join("1-output.txt");
         fs::create_dir(store.outputs_folder(&id)).unwrap();
         fs::write(&output, "the secret").unwrap();
-        let writer = Some(store.open(&id, false).unwrap().writer);
+        let writer = Some(store.open_session(&id, false).unwrap().writer);
         let target = SaveTarget { store, id, workspace: "/w".to_owned(), opener: None, writer };
         let (cleaned, files) = channel();
         let access = SaverAccess {
@@ -627,30 +635,31 @@ mod tests {
                 Ok(())
             }),
             read_blob: Box::new(|_| None),
-            report: no_problem(),
+            report: expect_no_problem(),
         };
-        let saved = LastSaved::default();
+        let saved = SavedBaseline::default();
         let saver = FileSessionSaver::start(target, saved, Box::new(|_| {}), access).unwrap();
-        saver.save_now();
+        saver.save_pending();
         drop(saver);
         assert_eq!(files.iter().collect::<Vec<_>>(), [(output, 0)]);
     }
 
     #[test]
     fn session_that_was_taken_over_says_so_once_and_runs_no_calls() {
-        let (_folder, store) = store();
+        let (_folder, store) = temporary_store();
         let (told, problems) = channel();
-        let saver = saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
+        let saver =
+            start_saver(&store, Box::new(move |error| told.send(error.to_string()).unwrap()));
         let mut history = History::new();
         history.append_prompt(vec![Part::text("one")]).unwrap();
         saver.save_record(history.entries());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let call = ToolCall::default();
-        runtime.block_on(saver.call_starts(&call)).unwrap();
+        runtime.block_on(saver.save_call_start(&call)).unwrap();
         // Another process takes the session over, which runs its calls.
-        let _other = store.open(&SessionId::new("a"), true).unwrap();
+        let _other = store.open_session(&SessionId::new("a"), true).unwrap();
         for _ in 0..2 {
-            let refused = runtime.block_on(saver.call_starts(&call)).unwrap_err();
+            let refused = runtime.block_on(saver.save_call_start(&call)).unwrap_err();
             assert_eq!(refused.kind, ErrorKind::Conflict);
         }
         drop(saver);

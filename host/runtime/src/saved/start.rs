@@ -9,14 +9,15 @@ use jaato_environments::{KeptOutputs, SessionOutputs};
 use jaato_session::{
     EventEmitter, InitialObjects, SavedState, SessionPorts, SessionSaver, SessionSetup, SharedUsage,
 };
-use jaato_sessions::{SessionStore, SessionStoreError, blobs_of};
+use jaato_sessions::{SessionStore, SessionStoreError, message_blobs};
 use jaato_types::{Error, SessionId};
 
-use super::saver::LastSaved;
+use super::saver::SavedBaseline;
 use super::{
-    FileSessionSaver, OpenSession, ReadSession, RestoredSession, SaveTarget, SaverAccess, Saving,
+    FileSessionSaver, LoadedSession, OpenSession, RestoredSession, SaveMode, SaveTarget,
+    SaverAccess,
 };
-use crate::host::{RuntimeHost, SavedIn};
+use crate::host::{RuntimeHost, SaveLocation};
 use crate::start_session::SessionOptions;
 
 /// How a session that starts is saved, and what it continues.
@@ -40,16 +41,16 @@ pub(crate) struct StartedSaver {
 
 impl SessionSaving {
     /// Gives a session that does not continue another one the new id.
-    pub(crate) fn new(saving: Saving, new_id: SessionId) -> Self {
+    pub(crate) fn new(saving: SaveMode, new_id: SessionId) -> Self {
         let id = new_id.clone();
         let new = Self { id, target: None, restored: None, model: None, has_new_container: false };
         match saving {
-            Saving::Off => new,
-            Saving::New { store, workspace, opener } => {
+            SaveMode::Off => new,
+            SaveMode::New { store, workspace, opener } => {
                 let target = SaveTarget { store, id: new_id, workspace, opener, writer: None };
                 Self { target: Some(target), ..new }
             }
-            Saving::Continue(open) => {
+            SaveMode::Continue(open) => {
                 let OpenSession { store, writer, restored, workspace, model, has_new_container } =
                     *open;
                 let id = SessionId::new(writer.id());
@@ -58,8 +59,8 @@ impl SessionSaving {
                 let (target, restored) = (Some(target), Some(restored));
                 Self { id, target, restored, model, has_new_container }
             }
-            Saving::Look(read) => {
-                let ReadSession { restored, model } = *read;
+            SaveMode::Look(read) => {
+                let LoadedSession { restored, model } = *read;
                 Self { restored: Some(restored), model, ..new }
             }
         }
@@ -89,15 +90,16 @@ impl SessionSaving {
             }
             return Ok(None);
         };
-        let saved_in = SavedIn { store: target.store.clone(), workspace: target.workspace.clone() };
+        let saved_in =
+            SaveLocation { store: target.store.clone(), workspace: target.workspace.clone() };
         host.saved_in.lock().insert(id.clone(), saved_in);
         if target.opener.is_none() {
             expire_sessions(host, &target.store);
         }
-        let outputs = kept_outputs(host, &target);
-        let is_own_workspace = is_workspace(host, &target.workspace);
-        let mut place = place_of(host, options);
-        let mut saved = LastSaved::default();
+        let outputs = output_keeper(host, &target);
+        let is_own_workspace = is_workspace_root(host, &target.workspace);
+        let mut place = session_place(host, options);
+        let mut saved = SavedBaseline::default();
         if let Some(mut restored) = restored {
             restore_blobs(host, &target, &restored);
             setup.history = std::mem::take(&mut restored.history);
@@ -115,7 +117,7 @@ impl SessionSaving {
             for (plugin, state) in &restored.plugins {
                 host.plugins.instances.restore_state(&id, plugin, state.clone());
             }
-            saved = LastSaved {
+            saved = SavedBaseline {
                 record: restored.record,
                 rules: restored.rules,
                 state: restored.state,
@@ -131,7 +133,7 @@ impl SessionSaving {
         let access = saver_access(host, &id, EventEmitter::new(id.clone(), options.events.clone()));
         let (terminals, session) = (Arc::clone(&host.terminals), id.clone());
         let complete = Box::new(move |state: &mut SavedState| {
-            state.background.extend(terminals.names_of(&session));
+            state.background.extend(terminals.terminal_names(&session));
             state.environment.clone_from(&place.environment);
             state.environment_options.clone_from(&place.environment_options);
             state.folder.clone_from(&place.folder);
@@ -144,7 +146,7 @@ impl SessionSaving {
 
 impl StartedSaver {
     /// Says to the model what ended with the process before, if anything did.
-    pub(crate) fn note_on_ended(&self) -> Option<String> {
+    pub(crate) fn ended_work_note(&self) -> Option<String> {
         let ended = self.ended.join(", ");
         let background = (!ended.is_empty()).then(|| {
             format!(
@@ -189,7 +191,7 @@ impl StartedSaver {
 }
 
 /// Makes whole outputs attachments of the session, without known secrets.
-fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
+fn output_keeper(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
     let (store, id) = (target.store.clone(), target.id.clone());
     let (services, log) = (Arc::clone(&host.services), host.log.clone());
     let keep = move |file: &Path| {
@@ -198,7 +200,7 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
             // The saver's thread tries again in the folder of unfinished outputs.
             return None;
         }
-        let kept = store.keep_output(&id, file);
+        let kept = store.attach_output(&id, file);
         kept.inspect_err(|error| {
             log.write_line(1, "host", &format!("cannot save an output: {error}"))
         })
@@ -212,12 +214,12 @@ fn kept_outputs(host: &Arc<RuntimeHost>, target: &SaveTarget) -> KeptOutputs {
 }
 
 /// Returns true if this is the root of the host's workspace.
-fn is_workspace(host: &RuntimeHost, root: &str) -> bool {
+fn is_workspace_root(host: &RuntimeHost, root: &str) -> bool {
     host.setup.workspace.root().display().to_string() == root
 }
 
 /// Returns the parts of a session's state that say where it works.
-fn place_of(host: &RuntimeHost, options: &SessionOptions) -> SavedState {
+fn session_place(host: &RuntimeHost, options: &SessionOptions) -> SavedState {
     let workspace = &host.setup.workspace;
     let folder = workspace.working_directory().strip_prefix(workspace.root()).ok();
     SavedState {
@@ -240,7 +242,7 @@ fn expire_sessions(host: &Arc<RuntimeHost>, store: &SessionStore) {
     let bytes = megabytes.map(|megabytes| megabytes * 1024 * 1024);
     let (store, log) = (store.clone(), host.log.clone());
     let expire = move || {
-        let failures = match store.expire(age, bytes) {
+        let failures = match store.expire_sessions(age, bytes) {
             Ok(expired) => expired.failed.into_iter().map(|(_, error)| error).collect(),
             Err(error) => vec![error],
         };
@@ -259,9 +261,9 @@ fn restore_blobs(host: &Arc<RuntimeHost>, target: &SaveTarget, restored: &Restor
         return;
     };
     let entries = restored.record.entries().iter();
-    for data in entries.flat_map(|entry| blobs_of(&entry.message)) {
+    for data in entries.flat_map(|entry| message_blobs(&entry.message)) {
         let Some(id) = data.blob_id().filter(|id| blobs.find(id).is_err()) else { continue };
-        let Ok(Some(bytes)) = target.store.attachment(&target.id, id) else { continue };
+        let Ok(Some(bytes)) = target.store.read_attachment(&target.id, id) else { continue };
         let stored = blobs.begin_upload(&data.mime_type).and_then(|mut upload| {
             upload.write(&bytes)?;
             upload.finish()
@@ -281,10 +283,10 @@ fn saver_access(host: &Arc<RuntimeHost>, id: &SessionId, emitter: EventEmitter) 
         clean_file: Box::new(move |path, from| files.mask_secrets_in_file(path, from)),
         read_blob: Box::new(move |blob| {
             let of_session = blobs.shared_services().blobs().session_blobs(&id).ok()?;
-            of_session.head(blob, u64::MAX).ok()
+            of_session.read_blob_start(blob, u64::MAX).ok()
         }),
         report: Box::new(move |error| {
-            emitter.notice(match error {
+            emitter.emit_notice(match error {
                 SessionStoreError::TakenOver { .. } => error.to_string(),
                 _ => format!("{error}; the conversation continues, but nothing more is saved"),
             });
