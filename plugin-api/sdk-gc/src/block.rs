@@ -74,7 +74,7 @@ impl CarriedBlock {
     }
 
     /// Adds a newer block, whose summary replaces an earlier one.
-    pub(crate) fn extend(&mut self, newer: Self) {
+    pub(crate) fn add_newer(&mut self, newer: Self) {
         if !newer.summary.is_empty() {
             self.summary = match self.summary.is_empty() {
                 true => newer.summary,
@@ -83,7 +83,7 @@ impl CarriedBlock {
         }
         self.statements.extend(newer.statements);
         self.facts.extend(newer.facts);
-        self.calls.extend(newer.calls);
+        self.calls.add_newer_calls(newer.calls);
     }
 }
 

@@ -42,7 +42,7 @@ impl FinishedCalls {
     }
 
     /// Adds other, newer calls.
-    pub(crate) fn extend(&mut self, other: Self) {
+    pub(crate) fn add_newer_calls(&mut self, other: Self) {
         self.lines.extend(other.lines);
         for (name, count) in other.counts {
             *self.counts.entry(name).or_default() += count;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(calls.all_lines(), ["earlier calls without details: b 1", "a 2", "a 1"]);
         let mut read = FinishedCalls::parse_lines(calls.all_lines());
         assert_eq!(read, calls);
-        read.extend(calls);
+        read.add_newer_calls(calls);
         read.fit_into(0);
         assert_eq!(read.all_lines(), ["earlier calls without details: a 2, b 2"]);
     }

@@ -266,7 +266,7 @@ impl<'a> PlanDraft<'a> {
                 freed += message.parts[parts.clone()].iter().map(part_bytes).sum::<u64>();
                 removals.extend(parts.map(|part| GcEdit::new(at, part, GcChange::Remove)));
             }
-            block.extend(earlier);
+            block.add_newer(earlier);
         }
         self.add_carried_facts(&mut block);
         if let Some(summary) = summary {

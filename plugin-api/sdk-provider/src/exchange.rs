@@ -193,7 +193,7 @@ pub async fn receive_answer<R: AnswerReader>(
             // If the body is not text, it is not JSON either, and the reader reports that.
             let repaired = std::str::from_utf8(body).map(|text| characters.repair_json(text));
             let body = repaired.as_ref().map_or(body, |text| text.as_bytes());
-            stream::emit(host, reader.handle_whole_body(url, body)?, &mut characters);
+            stream::emit_deltas(host, reader.handle_whole_body(url, body)?, &mut characters);
             finish_answer(host, reader, &head, characters)
         }
         ResponseFormat::Compressed => Err(compressed_answer_error(url)),
@@ -249,7 +249,7 @@ fn finish_answer<R: AnswerReader>(
     mut characters: SurrogateRepair,
 ) -> Result<Completion> {
     let (deltas, mut completion) = reader.finish()?;
-    stream::emit(host, deltas, &mut characters);
+    stream::emit_deltas(host, deltas, &mut characters);
     characters.join_completion(&mut completion);
     let usage = &completion.usage;
     completion.next_after_ms = limits::next_request_delay_ms(|name| head.get(name), usage);

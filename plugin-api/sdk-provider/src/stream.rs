@@ -73,7 +73,7 @@ pub(crate) async fn read_answer_events<R: AnswerReader>(
     };
     if let Some(event) = events.finish() {
         let event = repair_event(event, characters);
-        emit(host, reader.handle_last_event(&event)?, characters);
+        emit_deltas(host, reader.handle_last_event(&event)?, characters);
     }
     match broken {
         // The model has finished, so a broken connection afterwards loses nothing.
@@ -100,7 +100,7 @@ async fn read_events<R: AnswerReader>(
         }
         let deltas = reader.handle_event(&event)?;
         has_said |= !deltas.is_empty();
-        emit(host, deltas, characters);
+        emit_deltas(host, deltas, characters);
     }
     if !has_said {
         host.emit(&Delta::Alive);
@@ -117,7 +117,7 @@ fn repair_event(mut event: ServerEvent, characters: &mut SurrogateRepair) -> Ser
 }
 
 /// Emits the deltas that a reader returned.
-pub(crate) fn emit(host: &Reporter, deltas: Vec<Delta>, characters: &mut SurrogateRepair) {
+pub(crate) fn emit_deltas(host: &Reporter, deltas: Vec<Delta>, characters: &mut SurrogateRepair) {
     for delta in deltas {
         host.emit(&characters.join_delta(delta));
     }

@@ -67,7 +67,7 @@ impl Provider for GoogleProvider {
                     .await;
             }
             let refused = refusal_error(cx, &endpoint.backend, &url, response).await;
-            let other = refused.wish.and_then(|wish| habits.adapt(wish, request));
+            let other = refused.wish.and_then(|wish| habits.adapt_to_refusal(wish, request));
             habits = other.ok_or(refused.error)?;
             // The server has not processed the request yet, so this is not a retry.
             cx.state().remember_style(&url, habits);

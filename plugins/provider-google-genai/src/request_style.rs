@@ -35,7 +35,7 @@ pub struct GoogleRequestStyle {
 
 impl GoogleRequestStyle {
     /// Applies a refusal. Returns `None` if that would not change the request.
-    pub(crate) fn adapt(
+    pub(crate) fn adapt_to_refusal(
         self,
         wish: GoogleRequestChange,
         request: &CompletionRequest,

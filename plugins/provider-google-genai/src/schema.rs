@@ -196,13 +196,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(schema: Value, expected: Value) {
+    fn check_adapted_schema(schema: Value, expected: Value) {
         assert_eq!(adapt_schema(&schema), expected);
     }
 
     #[test]
     fn supported_keywords_are_kept_and_others_move_to_the_description() {
-        check(
+        check_adapted_schema(
             json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "title": "Look",
@@ -239,19 +239,25 @@ mod tests {
 
     #[test]
     fn enum_values_are_only_texts_and_numbers() {
-        check(json!({ "const": "a" }), json!({ "enum": ["a"] }));
-        check(json!({ "enum": ["a", 1] }), json!({ "enum": ["a", 1] }));
-        check(
+        check_adapted_schema(json!({ "const": "a" }), json!({ "enum": ["a"] }));
+        check_adapted_schema(json!({ "enum": ["a", 1] }), json!({ "enum": ["a", 1] }));
+        check_adapted_schema(
             json!({ "enum": ["a", null] }),
             json!({ "enum": ["a"], "description": "{\"enum\":[\"a\",null]}" }),
         );
-        check(json!({ "enum": [true, "a"] }), json!({ "description": "{\"enum\":[true,\"a\"]}" }));
-        check(json!({ "const": true }), json!({ "description": "{\"const\":true}" }));
+        check_adapted_schema(
+            json!({ "enum": [true, "a"] }),
+            json!({ "description": "{\"enum\":[true,\"a\"]}" }),
+        );
+        check_adapted_schema(
+            json!({ "const": true }),
+            json!({ "description": "{\"const\":true}" }),
+        );
     }
 
     #[test]
     fn references_have_no_sibling_keywords_and_point_to_defs() {
-        check(
+        check_adapted_schema(
             json!({
                 "properties": {
                     "a": { "$ref": "#/definitions/A" },
@@ -273,7 +279,7 @@ mod tests {
 
     #[test]
     fn all_of_schemas_are_merged_into_one() {
-        check(
+        check_adapted_schema(
             json!({
                 "type": "object",
                 "properties": { "a": { "type": "string" } },
@@ -295,11 +301,11 @@ mod tests {
 
     #[test]
     fn exclusive_integer_bounds_become_inclusive() {
-        check(
+        check_adapted_schema(
             json!({ "exclusiveMinimum": 0, "exclusiveMaximum": 10 }),
             json!({ "minimum": 1, "maximum": 9 }),
         );
-        check(
+        check_adapted_schema(
             json!({ "exclusiveMinimum": 0.5 }),
             json!({ "description": "{\"exclusiveMinimum\":0.5}" }),
         );
@@ -308,7 +314,7 @@ mod tests {
     #[test]
     fn value_that_is_not_a_schema_becomes_an_empty_schema() {
         for odd in [json!(true), json!(false), json!(null), json!("x"), json!([1])] {
-            check(odd, json!({}));
+            check_adapted_schema(odd, json!({}));
         }
         assert!(has_no_properties(&json!({ "type": "object", "additionalProperties": false })));
         assert!(has_no_properties(&json!({ "properties": {} })) && has_no_properties(&json!({})));

@@ -76,7 +76,7 @@ impl BabblingModel {
 
     /// Produces the answer of an engine that begins with `script`. Returns the answer and the
     /// streamed text.
-    fn babble(
+    fn produce_answer(
         &self,
         tools: &[ToolSpec],
         script: &str,
@@ -146,7 +146,7 @@ fn random_weights_still_make_valid_calls() {
         let tools = [tool_spec("use_it", schema.clone()), tool_spec("user", schema)];
         for seed in 0..12 {
             let temperature = if seed % 2 == 0 { 0.0 } else { 1.0 };
-            let (answer, streamed) = stage.babble(&tools, "```json", seed, temperature);
+            let (answer, streamed) = stage.produce_answer(&tools, "```json", seed, temperature);
             let (name, arguments) = answer.call.unwrap_or_else(|| {
                 panic!("schema {index}, seed {seed}: {} {:?}", answer.text, answer.finish_reason)
             });
@@ -164,7 +164,7 @@ fn call_after_text_is_found_without_showing_its_json() {
     let stage = BabblingModel::new();
     let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("Let me `look`:\n\n{}", call_text("shell", &json!({})));
-    let (answer, streamed) = stage.babble(&tools, &script, 3, 0.0);
+    let (answer, streamed) = stage.produce_answer(&tools, &script, 3, 0.0);
     assert_eq!(streamed, "Let me `look`:\n\n");
     assert_eq!(answer.text, streamed);
     assert_eq!(answer.call.unwrap().0, "shell");
@@ -175,10 +175,10 @@ fn blank_lines_before_an_answer_or_a_call_are_dropped() {
     let stage = BabblingModel::new();
     let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
     let script = format!("\n \n{}", call_text("shell", &json!({})));
-    let (answer, streamed) = stage.babble(&tools, &script, 3, 0.0);
+    let (answer, streamed) = stage.produce_answer(&tools, &script, 3, 0.0);
     assert_eq!((answer.text.as_str(), streamed.as_str()), ("", ""));
     assert!(answer.call.is_some());
-    let (answer, streamed) = stage.babble(&tools, "\n\nWell. ", 3, 0.0);
+    let (answer, streamed) = stage.produce_answer(&tools, "\n\nWell. ", 3, 0.0);
     assert!(answer.text.starts_with("Well. ") && answer.text == streamed);
 }
 
@@ -235,7 +235,7 @@ fn truncated_call_is_neither_a_call_nor_text() {
         json!({"type": "object", "required": ["text"],
         "properties": {"text": {"type": "string", "minLength": 9000}}}),
     )];
-    let (answer, streamed) = stage.babble(&tools, "```json", 1, 0.0);
+    let (answer, streamed) = stage.produce_answer(&tools, "```json", 1, 0.0);
     assert_eq!(answer.finish_reason, FinishReason::MaxTokens);
     assert_eq!((answer.call, answer.text.as_str(), streamed.as_str()), (None, "", ""));
 }
@@ -244,7 +244,7 @@ fn truncated_call_is_neither_a_call_nor_text() {
 fn tokens_forced_by_the_grammar_are_not_computed() {
     let stage = BabblingModel::new();
     let tools = [tool_spec("shell", json!({"type": "object", "properties": {}}))];
-    let (answer, _) = stage.babble(&tools, "```json", 1, 0.0);
+    let (answer, _) = stage.produce_answer(&tools, "```json", 1, 0.0);
     let written = stage.tokenizer.encode_plain("```json").unwrap().len();
     assert_eq!(answer.fed, written - 1, "everything after the fence was forced");
     let bytes: Vec<u8> = answer
@@ -259,6 +259,6 @@ fn tokens_forced_by_the_grammar_are_not_computed() {
 fn without_tools_everything_is_text() {
     let stage = BabblingModel::new();
     let script = call_text("shell", &json!({}));
-    let (answer, _) = stage.babble(&[], &script, 9, 0.0);
+    let (answer, _) = stage.produce_answer(&[], &script, 9, 0.0);
     assert!(answer.text.starts_with(&script) && answer.call.is_none());
 }

@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn program(line: &str, words: &[&str]) {
+    fn check_program(line: &str, words: &[&str]) {
         let words = words.iter().map(|&word| word.to_owned()).collect();
         assert_eq!(parse_command_line(line), Some(ParsedCommandLine::Program(words)), "{line}");
     }
 
     #[track_caller]
-    fn line(line: &str) {
+    fn check_line(line: &str) {
         assert_eq!(
             parse_command_line(line),
             Some(ParsedCommandLine::Line(line.to_owned())),
@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn command_line_with_plain_words_is_a_program() {
-        program("bash --norc", &["bash", "--norc"]);
-        program("  python3 -c 'print(1 + 2); x'  ", &["python3", "-c", "print(1 + 2); x"]);
-        program(r#"ssh host "a b" c\ d"#, &["ssh", "host", "a b", "c d"]);
-        program("git commit --author=me", &["git", "commit", "--author=me"]);
+        check_program("bash --norc", &["bash", "--norc"]);
+        check_program("  python3 -c 'print(1 + 2); x'  ", &["python3", "-c", "print(1 + 2); x"]);
+        check_program(r#"ssh host "a b" c\ d"#, &["ssh", "host", "a b", "c d"]);
+        check_program("git commit --author=me", &["git", "commit", "--author=me"]);
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             "cat ~/x",
             "echo 'unfinished",
         ] {
-            line(given);
+            check_line(given);
         }
         let words = parse_command_line("a | b").unwrap().words_to_start("/bin/sh");
         assert_eq!(words, ["/bin/sh", "-c", "a | b"]);
