@@ -181,11 +181,11 @@ pub struct RequestArgs {
     pub service_tier: Option<String>,
 
     /// Merge this JSON object into every request body; `null` removes a key
-    #[arg(long, help_heading = REQUEST, value_name = "JSON", value_parser = json_object)]
+    #[arg(long, help_heading = REQUEST, value_name = "JSON", value_parser = parse_json_object)]
     pub extra_body: Option<JsonObject>,
 
     /// Send this header with every request; repeatable
-    #[arg(long, help_heading = REQUEST, value_name = "NAME=VALUE", value_parser = key_and_value)]
+    #[arg(long, help_heading = REQUEST, value_name = "NAME=VALUE", value_parser = parse_key_value)]
     pub extra_header: Vec<(String, String)>,
 }
 
@@ -197,7 +197,7 @@ impl RequestArgs {
     ///
     /// # Errors
     /// When the schema cannot be read, or is not valid.
-    pub fn options(&self) -> Result<RequestOptions, CommandFailure> {
+    pub fn request_options(&self) -> Result<RequestOptions, CommandFailure> {
         let mut options = RequestOptions::default();
         options.temperature = self.temperature.map(Temperature::get);
         options.max_output_tokens = self.max_output_tokens;
@@ -213,7 +213,7 @@ impl RequestArgs {
     }
 }
 
-fn json_object(text: &str) -> Result<JsonObject, String> {
+fn parse_json_object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
@@ -253,24 +253,24 @@ pub struct EnvironmentArgs {
     pub container: Option<String>,
 
     /// Override one setting of the environment for this session; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
     pub environment_option: Vec<(String, String)>,
 }
 
 impl EnvironmentArgs {
     /// Returns true if the user chose anything about the environment.
     pub fn is_given(&self) -> bool {
-        self.names_environment() || !self.environment_option.is_empty()
+        self.has_environment_name() || !self.environment_option.is_empty()
     }
 
     /// Returns true if the user chose the environment, and not only one of its settings.
-    pub fn names_environment(&self) -> bool {
+    pub fn has_environment_name(&self) -> bool {
         [&self.environment, &self.image, &self.container].iter().any(|it| it.is_some())
     }
 }
 
 /// Splits `KEY=VALUE`.
-pub fn key_and_value(text: &str) -> Result<(String, String), String> {
+pub fn parse_key_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
     Ok((key.trim().to_owned(), value.to_owned()))
 }

@@ -200,7 +200,7 @@ impl TerminalAsker {
 }
 
 impl PermissionAsker for TerminalAsker {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         self.nobody_there().map(str::to_owned)
     }
 
@@ -208,7 +208,7 @@ impl PermissionAsker for TerminalAsker {
         "terminal"
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         _session: &'a SessionId,
         prompt: &'a PermissionPrompt,
@@ -217,7 +217,8 @@ impl PermissionAsker for TerminalAsker {
             let _taken = self.stage.for_question().await;
             let open = self.view.open_question().await;
             let open = open.ok_or_else(|| NoAnswer::new(VIEW_ENDED))?;
-            let answered = permission::ask(Arc::new(open), prompt, self.stage.before()).await;
+            let answered =
+                permission::ask_permission(Arc::new(open), prompt, self.stage.before()).await;
             match answered {
                 Ok(Reply::Answer(answer)) => Ok(answer),
                 Ok(Reply::Nobody(reason)) => Err(NoAnswer { reason }),
@@ -228,7 +229,7 @@ impl PermissionAsker for TerminalAsker {
 }
 
 impl UserAsker for TerminalAsker {
-    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+    fn ask_secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
         Box::pin(async move {
             if let Some(reason) = self.nobody_there() {
@@ -240,7 +241,7 @@ impl UserAsker for TerminalAsker {
             let Some(open) = self.view.open_question().await else {
                 return nobody(VIEW_ENDED);
             };
-            match secret::ask(&open, &secret_text(&question)).await {
+            match secret::ask_secret(&open, &secret_text(&question)).await {
                 Ok(HiddenInput::Typed(secret)) => SecretAnswer::Typed(secret),
                 Ok(HiddenInput::Declined) => SecretAnswer::Declined,
                 Err(error) => nobody(&error.to_string()),
@@ -248,14 +249,14 @@ impl UserAsker for TerminalAsker {
         })
     }
 
-    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+    fn ask_form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
             let _taken = self.stage.for_question().await;
             let Some(open) = self.view.open_question().await else {
-                return FormAnswer::nobody(VIEW_ENDED);
+                return FormAnswer::without_user(VIEW_ENDED);
             };
-            let answered = form::ask(Arc::new(open), &question, self.stage.before()).await;
-            answered.unwrap_or_else(|error| FormAnswer::nobody(error.to_string()))
+            let answered = form::ask_form(Arc::new(open), &question, self.stage.before()).await;
+            answered.unwrap_or_else(|error| FormAnswer::without_user(error.to_string()))
         })
     }
 }

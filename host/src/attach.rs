@@ -78,7 +78,7 @@ pub async fn attach_listed(
     files: &[PathBuf],
 ) -> Result<UserPrompt, CommandFailure> {
     check_not_denied(session, files)?;
-    let attached = runtime.attach(session.id(), prompt, files).await;
+    let attached = runtime.attach_files(session.id(), prompt, files).await;
     attached.map_err(|error| CommandFailure {
         exit: Exit::Usage,
         message: error.message,
@@ -126,8 +126,8 @@ fn is_covered(file: &Path, pattern: &str) -> bool {
     let folder = folder_of_pattern(pattern);
     let followed = Path::new(folder).canonicalize().ok();
     let followed = followed.map(|led| format!("{}{}", led.display(), &pattern[folder.len()..]));
-    PathGlob::new(pattern).covers(file)
-        || followed.is_some_and(|pattern| PathGlob::new(pattern).covers(file))
+    PathGlob::new(pattern).is_path_match(file)
+        || followed.is_some_and(|pattern| PathGlob::new(pattern).is_path_match(file))
 }
 
 /// Splits the files of `/attach`. A file whose name contains blanks must be the only one.
@@ -141,7 +141,7 @@ pub fn parse_file_list(files: &str) -> Vec<PathBuf> {
 /// Lists the files that a text names with `@`, without duplicates.
 pub fn mentioned_files(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
-    for file in mention_names(text).filter_map(file_of) {
+    for file in mention_names(text).filter_map(find_mentioned_file) {
         if !files.contains(&file) {
             files.push(file);
         }
@@ -154,7 +154,7 @@ pub fn mentioned_files(text: &str) -> Vec<PathBuf> {
 pub fn unattached_note(text: &str) -> Option<String> {
     let is_path = |name: &str| name.contains(['.', '/']) || Path::new(name).is_dir();
     let mut others: Vec<&str> = Vec::new();
-    for name in mention_names(text).filter(|name| file_of(name).is_none()) {
+    for name in mention_names(text).filter(|name| find_mentioned_file(name).is_none()) {
         let name = name.trim_end_matches(ENDS);
         if is_path(name) && !others.contains(&name) {
             others.push(name);
@@ -191,7 +191,7 @@ fn mention_names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the file of a name, which may be the end of a sentence.
-fn file_of(name: &str) -> Option<PathBuf> {
+fn find_mentioned_file(name: &str) -> Option<PathBuf> {
     let found = [name, name.trim_end_matches(ENDS)].into_iter().find(is_file);
     found.map(PathBuf::from)
 }

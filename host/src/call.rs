@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::PluginEntry;
-use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
+use jaato_runtime::session_loop::{Cancel, EventSink, Session, add_bytes_note};
 use jaato_runtime::types::{DataPart, Error, ErrorKind, Event, EventEnvelope, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
 
 use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm};
 use crate::ask::TerminalAsker;
-use crate::exit::{CommandFailure, CommandResult, Exit, exit_of};
+use crate::exit::{CommandFailure, CommandResult, Exit, exit_for_error};
 use crate::input_lines::read_lines;
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -53,18 +53,19 @@ pub async fn call_tool(global: GlobalArgs, args: CallArgs) -> CommandResult {
     let view = View::start(OutputForm::Text, cancel.clone());
     // A call that the user typed is the user's own act and needs no permission. The calls that it
     // makes in turn cause permission prompts, if a user is present.
-    let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
+    let mut options = SessionOptions::unattended(Arc::new(LiveEventSink(Arc::clone(&view))));
     options.environment_options = start::environment_options(&runtime, &args.environment)?;
     if !args.batch {
         let terminal = TerminalAsker::new(Arc::clone(&view), Arc::default());
-        options.asker = runtime.asker(Arc::new(terminal))?;
+        options.asker = runtime.asker_with_channel(Arc::new(terminal))?;
     }
-    let mut session = runtime.session_for_calls(options)?;
+    let mut session = runtime.open_session_for_calls(options)?;
     // Plugins may have tools that their code does not declare.
     session.renew_tools(&cancel).await;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => {
-            let called = session.call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
+            let called =
+                session.run_user_call(&ToolName::from(tool.as_str()), arguments, &cancel).await;
             // Earlier events must appear above the result.
             view.settle().await;
             call_one_tool(&runtime, &session, &tool, called).await
@@ -74,7 +75,7 @@ pub async fn call_tool(global: GlobalArgs, args: CallArgs) -> CommandResult {
     conversation::end_tasks(&session, &view).await;
     let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     shown?;
     if cancel.is_cancelled() && outcome.is_ok() { Ok(Exit::Cancelled) } else { outcome }
 }
@@ -87,19 +88,19 @@ async fn call_one_tool(
 ) -> CommandResult {
     match called {
         Ok(output) => {
-            report::exact_json(&output_to_json(runtime, session, output).await)?;
+            report::print_exact_json(&output_to_json(runtime, session, output).await)?;
             Ok(Exit::Done)
         }
         Err(error) => {
             if error.kind == ErrorKind::UnknownTool {
                 // The tool may be in a plugin that could not be used.
                 report::print_problems(&start::list_problems(runtime));
-                if let Some(failure) = not_used(runtime, tool) {
+                if let Some(failure) = unused_tool_failure(runtime, tool) {
                     return Err(failure);
                 }
             }
             Err(CommandFailure {
-                exit: exit_of(error.kind),
+                exit: exit_for_error(error.kind),
                 message: error.message,
                 hint: error.hint,
             })
@@ -108,14 +109,15 @@ async fn call_one_tool(
 }
 
 /// Explains why a plugin that offers a tool is not used, if there is one.
-fn not_used(runtime: &Runtime, tool: &str) -> Option<CommandFailure> {
+fn unused_tool_failure(runtime: &Runtime, tool: &str) -> Option<CommandFailure> {
     let offers = |entry: &&PluginEntry| {
         let tools = entry.description().map_or(&[][..], |it| &it.tools);
         tools.iter().any(|spec| spec.name.as_str() == tool)
     };
     let registry = runtime.registry();
     let mut offering = registry.plugins().iter().filter(offers);
-    let (entry, (why, hint)) = offering.find_map(|entry| Some((entry, entry.why_not()?)))?;
+    let (entry, (why, hint)) =
+        offering.find_map(|entry| Some((entry, entry.unusable_reason()?)))?;
     let plugin = &entry.candidate.manifest.name;
     let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
     Some(CommandFailure::new(Exit::Plugin, text).maybe_hint(hint))
@@ -129,11 +131,11 @@ fn parse_arguments(text: &str) -> Result<Value, CommandFailure> {
     if value.is_object() {
         Ok(value)
     } else {
-        Err(wrong(format!("the arguments are not a JSON object but {}", kind_of(&value))))
+        Err(wrong(format!("the arguments are not a JSON object but {}", json_type_name(&value))))
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
+fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -158,7 +160,7 @@ async fn run_batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Com
             Err(error) => failure_line(None, None, &error),
         };
         failed |= answer.contains_key("error");
-        report::json_line(&Value::Object(answer))?;
+        report::print_json_line(&Value::Object(answer))?;
     }
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
@@ -193,9 +195,9 @@ async fn answer_call_line(
         return failure_line(id, None, &wrong(text.to_owned()));
     };
     let arguments = value.get("args").cloned().unwrap_or_else(|| json!({}));
-    match session.call(&ToolName::from(tool.as_str()), arguments, cancel).await {
+    match session.run_user_call(&ToolName::from(tool.as_str()), arguments, cancel).await {
         Ok(output) => {
-            let mut line = call_line(id, Some(tool));
+            let mut line = new_result_line(id, Some(tool));
             line.insert("result".to_owned(), output_to_json(runtime, session, output).await);
             line
         }
@@ -209,14 +211,14 @@ fn unknown_key(line: &Value) -> Option<&String> {
     line.as_object()?.keys().find(|key| !["id", "tool", "args"].contains(&key.as_str()))
 }
 
-fn call_line(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {
+fn new_result_line(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {
     let id = id.map(|id| ("id".to_owned(), id));
     let tool = ("tool".to_owned(), tool.map_or(Value::Null, Value::from));
     id.into_iter().chain([tool]).collect()
 }
 
 fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<String, Value> {
-    let mut line = call_line(id, tool);
+    let mut line = new_result_line(id, tool);
     let error = json!({ "kind": error.kind.name(), "message": error.message, "hint": error.hint });
     line.insert("error".to_owned(), error);
     line
@@ -238,7 +240,7 @@ async fn output_to_json(runtime: &Runtime, session: &Session, output: Output) ->
         content.insert(free, Value::Array(notes));
     }
     if !bytes.is_empty() {
-        note_bytes(&mut content, json!({ "length": bytes.len() }));
+        add_bytes_note(&mut content, json!({ "length": bytes.len() }));
     }
     Value::Object(content)
 }
@@ -256,10 +258,10 @@ async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data
 }
 
 /// Shows the output of a running tool. The command itself prints the result.
-pub struct LiveEvents(pub Arc<View>);
+pub struct LiveEventSink(pub Arc<View>);
 
-impl EventSink for LiveEvents {
-    fn event(&self, envelope: EventEnvelope) {
+impl EventSink for LiveEventSink {
+    fn receive_event(&self, envelope: EventEnvelope) {
         let is_live = match &envelope.event {
             Event::ToolOutput { .. }
             | Event::Notice { .. }
@@ -274,7 +276,7 @@ impl EventSink for LiveEvents {
             _ => false,
         };
         if is_live {
-            self.0.event(envelope);
+            self.0.receive_event(envelope);
         }
     }
 }

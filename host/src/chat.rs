@@ -12,8 +12,8 @@ mod typed_ahead;
 use std::sync::Arc;
 
 use clap::Args;
-use jaato_runtime::registry::{CommandStatus, nearest};
-use jaato_runtime::saved::Saving;
+use jaato_runtime::registry::{CommandStatus, nearest_name};
+use jaato_runtime::saved::SaveMode;
 use jaato_runtime::session_loop::{Cancel, Session, TurnReport, UserPrompt};
 use jaato_runtime::{ListedCommand, Runtime, visible};
 use parking_lot::Mutex;
@@ -94,13 +94,14 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
     let outcome = loop {
         let choice = change.as_ref().map_or(&choice, |change| &change.next);
         let (args, model) = match &change {
-            Some(change) => change.settings(&given, &runtime),
+            Some(change) => change.next_settings(&given, &runtime),
             None => (given.clone(), None),
         };
-        let opened = resume::open(&runtime, choice, (&args, &follow.saving), model.as_deref());
+        let opened =
+            resume::open_saving(&runtime, choice, (&args, &follow.saving), model.as_deref());
         let saving = match opened {
             Ok(saving) => saving,
-            Err(failure) => match change.and_then(SessionChange::back) {
+            Err(failure) => match change.and_then(SessionChange::previous) {
                 // The conversation that ran continues.
                 Some(back) => {
                     report::print_failure(&failure);
@@ -119,8 +120,8 @@ pub async fn chat(global: GlobalArgs, args: ChatArgs) -> CommandResult {
             Err(failure) => break Err(failure),
         }
     };
-    worktree::tell_how_to_accept(&runtime);
-    start::close(runtime).await;
+    worktree::print_how_to_accept(&runtime);
+    start::close_runtime(runtime).await;
     outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
 }
 
@@ -142,7 +143,7 @@ impl ChatFront<'_> {
     /// If the session cannot start, no more lines can be read, or an answer cannot be printed.
     async fn converse(
         &self,
-        (choice, saving): (&SessionChoice, Saving),
+        (choice, saving): (&SessionChoice, SaveMode),
         first: Option<String>,
         exits: &mut LineExits,
     ) -> Result<Option<SessionChange>, CommandFailure> {
@@ -154,7 +155,7 @@ impl ChatFront<'_> {
         let stage = Arc::<Stage>::default();
         stage.keep_lines();
         let watch = SessionObservers::at_terminal(&view, &stage);
-        let mut session = conversation::start(runtime, args, saving, &view, watch)?;
+        let mut session = conversation::start_session(runtime, args, saving, &view, watch)?;
         print_greeting(&session, choice);
         if !terminal::input_is_terminal() {
             // Piped lines arrive at once. A user continues to type while servers start.
@@ -167,7 +168,7 @@ impl ChatFront<'_> {
         let escaped = turn.clone();
         let lines = Lines::new(words, history, Arc::new(move || escaped.stop()));
         if terminal::input_is_terminal() {
-            session.let_tasks_go_on();
+            session.allow_background_tasks();
         }
         let mut chat = Chat {
             runtime,
@@ -193,11 +194,11 @@ impl ChatFront<'_> {
         let shown = view.finish(over).await;
         runtime.close_session(session.id()).await;
         if next.is_none() && terminal::input_is_terminal() {
-            resume::tell_how_to_continue(&session);
+            resume::print_how_to_continue(&session);
         }
         shown?;
         outcome?;
-        next.map(|next| SessionChange::after(session, next, runtime)).transpose()
+        next.map(|next| SessionChange::prepare_next(session, next, runtime)).transpose()
     }
 }
 
@@ -226,7 +227,7 @@ impl Chat<'_> {
     /// # Errors
     /// If no more lines can be read, or an answer cannot be printed.
     async fn talk(&mut self, mut first: Option<String>) -> Result<(), CommandFailure> {
-        let (wake, mut woken_turns) = (self.session.wake(), 0);
+        let (wake, mut woken_turns) = (self.session.wake_waiter(), 0);
         while !self.over.is_cancelled() && !self.is_quit {
             let waiting = match first.take() {
                 Some(text) => Some(text),
@@ -247,7 +248,8 @@ impl Chat<'_> {
                 }
                 Line::Dropped(_) => {}
                 Line::Woken => {
-                    self.run_turn(async |session, cancel| session.turn_woken(cancel).await).await;
+                    self.run_turn(async |session, cancel| session.run_woken_turn(cancel).await)
+                        .await;
                     woken_turns += 1;
                     if woken_turns == WOKEN_TURNS_MAX {
                         self.view.settle().await;
@@ -282,11 +284,11 @@ impl Chat<'_> {
 
     async fn say(&mut self, message: &str) {
         // If this message cannot be sent, the attachments are kept for the next one.
-        let prompt = self.attached.clone().replacing_text(message);
+        let prompt = self.attached.clone().with_replaced_text(message);
         match attach::attach_files(self.runtime, &self.session, prompt, &[]).await {
             Ok(prompt) => {
                 self.attached = UserPrompt::default();
-                self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
+                self.run_turn(async |session, cancel| session.run_turn(prompt, cancel).await).await;
             }
             Err(failure) => self.count(Err(failure)),
         }
@@ -300,7 +302,7 @@ impl Chat<'_> {
 
     async fn again(&mut self) {
         let Self { session, lines, meanwhile, .. } = self;
-        let again = async |cancel: &Cancel| session.turn_again(cancel).await;
+        let again = async |cancel: &Cancel| session.repeat_last_turn(cancel).await;
         self.exits.again(meanwhile.turn(lines, again).await);
     }
 
@@ -328,7 +330,8 @@ impl Chat<'_> {
     async fn plugin(&mut self, words: &str) {
         let cancel = self.turn.begin(self.over);
         let done =
-            reload::in_chat(self.runtime, &mut self.session, self.view, words, &cancel).await;
+            reload::run_plugin_words(self.runtime, &mut self.session, self.view, words, &cancel)
+                .await;
         self.view.settle().await;
         self.count(done);
         self.turn.end();
@@ -377,12 +380,12 @@ impl Chat<'_> {
     }
 
     async fn export(&mut self, file: &str) {
-        let exported = resume::export(self.runtime, &self.session, file);
+        let exported = resume::export_current_session(self.runtime, &self.session, file);
         self.count(exported);
     }
 
     async fn rename(&mut self, name: &str) {
-        let renamed = resume::rename(&self.session, name);
+        let renamed = resume::rename_current_session(&self.session, name);
         self.count(renamed);
     }
 
@@ -399,8 +402,8 @@ impl Chat<'_> {
             Done::Shown(exit) => self.exits.command(exit),
             Done::Says(text) => {
                 report::print_remark(&format_text_size(name, &text));
-                let prompt = std::mem::take(&mut self.attached).replacing_text(&text);
-                self.run_turn(async |session, cancel| session.turn(prompt, cancel).await).await;
+                let prompt = std::mem::take(&mut self.attached).with_replaced_text(&text);
+                self.run_turn(async |session, cancel| session.run_turn(prompt, cancel).await).await;
             }
         }
         Ok(())
@@ -451,12 +454,12 @@ impl LineExits {
     }
 
     fn command(&mut self, exit: Exit) {
-        self.others = self.others.worse(exit);
+        self.others = self.others.worse_of(exit);
         self.last = exit;
     }
 
     fn worst(&self) -> Exit {
-        self.others.worse(self.turn)
+        self.others.worse_of(self.turn)
     }
 }
 
@@ -503,8 +506,8 @@ async fn command(
         // A plugin may have set the command for this session, or may be about to.
         session.renew_tools(cancel).await;
     }
-    let answer = match runtime.command_arguments(name, &words) {
-        Ok(arguments) => runtime.command(session, name, arguments, cancel).await,
+    let answer = match runtime.parse_command_arguments(name, &words) {
+        Ok(arguments) => runtime.run_command(session, name, arguments, cancel).await,
         Err(error) => Err(error),
     };
     view.settle().await;
@@ -521,7 +524,7 @@ async fn command(
         },
         Err(error) => {
             let mut failure = CommandFailure::from(error);
-            let commands = runtime.commands();
+            let commands = runtime.list_commands();
             if !commands.iter().any(|command| command.spec.name == name) {
                 failure.hint = Some(hint_for(&commands, name));
             }
@@ -538,7 +541,7 @@ fn hint_for(commands: &[ListedCommand], name: &str) -> String {
         return SLASH_HINT.to_owned();
     }
     let plugins = commands.iter().map(|command| command.spec.name.as_str());
-    match nearest(name, slash::COMMANDS.iter().map(|own| own.name).chain(plugins)) {
+    match nearest_name(name, slash::COMMANDS.iter().map(|own| own.name).chain(plugins)) {
         Some(near) => format!("did you mean `/{}`? /help lists all", visible::visible_name(near)),
         None => "/help lists them".to_owned(),
     }
@@ -546,7 +549,10 @@ fn hint_for(commands: &[ListedCommand], name: &str) -> String {
 
 /// Returns true if a command's answer is sent as the user's next message.
 fn is_prompt(runtime: &Runtime, name: &str) -> bool {
-    runtime.commands().iter().any(|command| command.spec.name == name && command.spec.as_prompt)
+    runtime
+        .list_commands()
+        .iter()
+        .any(|command| command.spec.name == name && command.spec.as_prompt)
 }
 
 /// Says how much text a command sends to the model.
@@ -565,11 +571,11 @@ fn text_alone(content: &Map<String, Value>) -> Option<&str> {
 fn help(runtime: &Runtime) {
     let own = slash::COMMANDS.iter().map(|own| format!("/{:<22} {}\n", own.usage(), own.help));
     report::print_remark(&format!("{}{KEYS_HELP}", own.collect::<String>()));
-    for command in runtime.commands() {
+    for command in runtime.list_commands() {
         // Jaato's own commands take precedence over a plugin's command with the same name.
         let is_own = slash::find(&command.spec.name).is_some();
         if command.status == CommandStatus::Enabled && !is_own {
-            let (usage, description) = (command.usage(), &command.spec.description);
+            let (usage, description) = (command.usage_line(), &command.spec.description);
             let usage = visible::visible_name(&usage).into_owned();
             report::print_remark(&format!(
                 "/{usage:<22} {}",
@@ -584,7 +590,8 @@ fn print_greeting(session: &Session, choice: &SessionChoice) {
     if !terminal::input_is_terminal() {
         return;
     }
-    let (active, all) = (session.toolbox().active().count(), session.toolbox().tools().count());
+    let (active, all) =
+        (session.toolbox().active_tools().count(), session.toolbox().tools().count());
     let mut tools = if active == 1 { "1 tool".to_owned() } else { format!("{active} tools") };
     if all > active {
         // The model finds the others by itself.
@@ -606,7 +613,7 @@ struct CurrentTurn(Arc<Mutex<Option<Cancel>>>);
 
 impl CurrentTurn {
     fn begin(&self, over: &Cancel) -> Cancel {
-        let cancel = over.child();
+        let cancel = over.child_token();
         *self.lock() = Some(cancel.clone());
         cancel
     }

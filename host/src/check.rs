@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
 use jaato_runtime::types::{Error, ErrorKind, EventEnvelope, PluginKind, ToolSpec};
-use jaato_runtime::{Conformance, Runtime, SessionOptions};
+use jaato_runtime::{ConformanceSuite, Runtime, SessionOptions};
 use serde_json::Value;
 
 use crate::args::GlobalArgs;
@@ -21,7 +21,7 @@ const LINE_EACH_MAX: usize = 20;
 
 /// Checks a plugin file step by step. An invalid declaration is refused with an error. The plugin's
 /// behaviour is reported line by line to the end.
-pub async fn check(
+pub async fn check_plugin(
     global: GlobalArgs,
     file: &Path,
     settings: &[(String, String)],
@@ -50,13 +50,13 @@ pub async fn check(
         .first()
         .map_or_else(|| Ok(Arc::default()), |entry| runtime.checked_settings(entry))?;
     let session =
-        runtime.session_for_calls(SessionOptions::unattended(Arc::new(CheckEventSink)))?;
+        runtime.open_session_for_calls(SessionOptions::unattended(Arc::new(CheckEventSink)))?;
     let mut told = run_checks(&runtime, &session).await;
     runtime.close_session(session.id()).await;
     if let Ok(failed) = &mut told {
         *failed += run_conformance(&runtime, &file, &settings).await?;
     }
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     match told? {
         0 => Ok(Exit::Done),
         failed => {
@@ -157,7 +157,7 @@ async fn run_conformance(
     let registry = runtime.registry();
     let kinds = registry.plugins().first().map(|entry| &entry.candidate.manifest.kinds);
     let checks = jaato_runtime::conformance_checks(kinds.map_or(&[], Vec::as_slice));
-    let suite = Conformance::new(runtime, file, settings)?;
+    let suite = ConformanceSuite::new(runtime, file, settings)?;
     let (mut held, mut failures) = (0_usize, Vec::<(Error, Vec<String>)>::new());
     let (mut left_out, mut unset) = (0, 0);
     for (number, check) in checks.iter().enumerate() {
@@ -231,14 +231,13 @@ async fn run_examples(session: &Session, tool: &ToolSpec) -> Result<String, Erro
     let (mut ran, mut wanting) = (0_usize, Vec::new());
     for example in &tool.examples {
         let arguments = Value::Object(example.arguments.clone());
-        let calling =
-            run_with_timeout(
-                |cancel| async move { session.call(&tool.name, arguments, &cancel).await },
-            );
+        let calling = run_with_timeout(|cancel| async move {
+            session.run_user_call(&tool.name, arguments, &cancel).await
+        });
         match calling.await {
             Ok(_) => ran += 1,
             // Neither is an example that needs a service that the user has not granted.
-            Err(error) if is_wanting(&error) => {
+            Err(error) if is_missing_or_denied(&error) => {
                 wanting.push(format!(
                     "; \"{}\" cannot be run here: {}",
                     example.phrase, error.message
@@ -257,7 +256,7 @@ async fn run_examples(session: &Session, tool: &ToolSpec) -> Result<String, Erro
 
 /// Returns true if an error means that something is missing (an example may name a file of the
 /// user) or not granted.
-fn is_wanting(error: &Error) -> bool {
+fn is_missing_or_denied(error: &Error) -> bool {
     use ErrorKind::{NotFound, PermissionDenied, Unavailable};
     matches!(error.kind, Unavailable | PermissionDenied | NotFound)
 }
@@ -300,5 +299,5 @@ fn print_check_result(what: &str, told: &Result<String, Error>) -> Result<usize,
 struct CheckEventSink;
 
 impl EventSink for CheckEventSink {
-    fn event(&self, _envelope: EventEnvelope) {}
+    fn receive_event(&self, _envelope: EventEnvelope) {}
 }

@@ -54,13 +54,13 @@ pub struct AnswerClient(Arc<AnswerClientInner>);
 
 #[derive(Default)]
 struct AnswerClientInner {
-    state: Mutex<State>,
+    state: Mutex<AnswerClientState>,
     /// Wakes tasks that wait for an answer.
     changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct AnswerClientState {
     /// Questions that were announced and are still open.
     open: BTreeMap<OpenQuestionKey, PendingQuestion>,
     /// Closed questions, the newest last.
@@ -113,19 +113,19 @@ struct QuestionRecorder {
 }
 
 impl EventSink for QuestionRecorder {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         let session = &envelope.session;
         match &envelope.event {
             Event::FormAsked { form_id, .. } => {
-                self.client.open(form_id, session, OpenQuestionKind::Form)
+                self.client.open_question(form_id, session, OpenQuestionKind::Form)
             }
             Event::PermissionAsked(prompt) => {
                 let asked = OpenQuestionKind::Prompt(prompt.clone());
-                self.client.open(prompt.call_id.as_str(), session, asked);
+                self.client.open_question(prompt.call_id.as_str(), session, asked);
             }
             _ => {}
         }
-        self.view.event(envelope);
+        self.view.receive_event(envelope);
     }
 }
 
@@ -150,12 +150,12 @@ impl AnswerClient {
     /// Starts to read answers from standard input.
     pub fn start() -> Self {
         let client = Self::default();
-        tokio::spawn(client.clone().read());
+        tokio::spawn(client.clone().read_answers());
         client
     }
 
     /// Creates the observers of a session whose events go to a view.
-    pub fn observers(&self, view: &Arc<View>) -> SessionObservers {
+    pub fn session_observers(&self, view: &Arc<View>) -> SessionObservers {
         let events = QuestionRecorder { client: self.clone(), view: Arc::clone(view) };
         SessionObservers { events: Arc::new(events), asker: Arc::new(self.clone()) }
     }
@@ -170,7 +170,7 @@ impl AnswerClient {
         early.into_iter().for_each(|event| emitter.emit(event));
     }
 
-    fn refuse(&self, id: Option<&str>, line: Option<u64>, error: Error) {
+    fn refuse_answer(&self, id: Option<&str>, line: Option<u64>, error: Error) {
         let event = Event::AnswerRefused { id: id.map(str::to_owned), line, error };
         let emitter = {
             let mut state = self.0.state.lock();
@@ -183,7 +183,7 @@ impl AnswerClient {
         emitter.emit(event);
     }
 
-    fn open(&self, id: &str, session: &SessionId, asked: OpenQuestionKind) {
+    fn open_question(&self, id: &str, session: &SessionId, asked: OpenQuestionKind) {
         let key = (id.to_owned(), session.clone());
         self.0.state.lock().open.entry(key).or_insert(PendingQuestion { asked, given: None });
     }
@@ -194,12 +194,12 @@ impl AnswerClient {
         session: &SessionId,
         asked: OpenQuestionKind,
     ) -> QuestionGuard<'_> {
-        self.open(id, session, asked);
+        self.open_question(id, session, asked);
         QuestionGuard { client: self, key: (id.to_owned(), session.clone()) }
     }
 
     /// Reads lines to the end, each as it arrives.
-    async fn read(self) {
+    async fn read_answers(self) {
         let mut lines = read_lines();
         let (mut number, mut problems) = (0_u64, 0_usize);
         while let Some(line) = lines.recv().await {
@@ -208,7 +208,7 @@ impl AnswerClient {
                 Ok(line) if line.trim_ascii().is_empty() => Ok(()),
                 Ok(line) => parse_answer_line(&line).and_then(|named| self.accept_answer(named)),
                 Err(error) if error.kind == ErrorKind::Io => {
-                    self.end(error.message);
+                    self.stop_answers(error.message);
                     return;
                 }
                 Err(error) => Err(error),
@@ -221,7 +221,7 @@ impl AnswerClient {
                     &format!("line {number} of standard input is not an answer: {message}"),
                     &error,
                 );
-                self.refuse(None, Some(number), error);
+                self.refuse_answer(None, Some(number), error);
             }
             if problems == PROBLEMS_TOLD_MAX {
                 report::print_problems(&[
@@ -229,7 +229,7 @@ impl AnswerClient {
                 ]);
             }
         }
-        self.end("standard input has ended".to_owned());
+        self.stop_answers("standard input has ended".to_owned());
     }
 
     /// Passes an answer to the question that it names.
@@ -261,7 +261,7 @@ impl AnswerClient {
     }
 
     /// Records that no more answers will come. Earlier ones still count.
-    fn end(&self, reason: String) {
+    fn stop_answers(&self, reason: String) {
         self.0.state.lock().ended = Some(reason);
         self.0.changed.notify_waiters();
     }
@@ -302,7 +302,7 @@ impl PendingQuestion {
             (OpenQuestionKind::Prompt(prompt), ClientAnswer::Decision(answer)) => {
                 let why =
                     "does not allow this answer: `answers` of its event lists the allowed ones";
-                (!prompt.allows(answer)).then_some(why)
+                (!prompt.is_allowed(answer)).then_some(why)
             }
             (OpenQuestionKind::Form, ClientAnswer::Form(_)) => None,
             (OpenQuestionKind::Prompt(_), ClientAnswer::Form(_)) => {
@@ -316,7 +316,7 @@ impl PendingQuestion {
 }
 
 impl PermissionAsker for AnswerClient {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         self.0.state.lock().ended.clone()
     }
 
@@ -324,11 +324,11 @@ impl PermissionAsker for AnswerClient {
         "client"
     }
 
-    fn patience_ms(&self) -> Option<u64> {
+    fn answer_timeout_ms(&self) -> Option<u64> {
         Some(ANSWER_MS)
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         session: &'a SessionId,
         prompt: &'a PermissionPrompt,
@@ -346,23 +346,23 @@ impl PermissionAsker for AnswerClient {
 }
 
 impl UserAsker for AnswerClient {
-    fn form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
+    fn ask_form<'a>(&'a self, question: FormQuestion<'a>) -> BoxFuture<'a, FormAnswer> {
         Box::pin(async move {
             let open = self.register_waiting(question.id, question.session, OpenQuestionKind::Form);
             for left in (0..ANSWERS_MAX).rev() {
                 let answer = match self.wait_for_answer(&open).await {
                     Ok(ClientAnswer::Form(answer)) => answer,
                     Ok(ClientAnswer::Decision(_)) => unreachable!("checked by `accept_answer`"),
-                    Err(reason) => return FormAnswer::nobody(reason),
+                    Err(reason) => return FormAnswer::without_user(reason),
                 };
-                let Err(error) = question.check(&answer) else { return answer };
+                let Err(error) = question.check_answer(&answer) else { return answer };
                 let id = &open.key.0;
                 report::print_problems(&[format!(
                     "the answer to `{id}` does not fit the form ({left} more may come): {error}"
                 )]);
-                self.refuse(Some(id), None, error);
+                self.refuse_answer(Some(id), None, error);
             }
-            FormAnswer::nobody(format!("{ANSWERS_MAX} answers did not fit the form"))
+            FormAnswer::without_user(format!("{ANSWERS_MAX} answers did not fit the form"))
         })
     }
 }
@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, expected: Result<(&str, ClientAnswer), &str>) {
+    fn check_parsed_line(line: &str, expected: Result<(&str, ClientAnswer), &str>) {
         let expected =
             expected.map(|(id, given)| AddressedAnswer { id: id.to_owned(), session: None, given });
         let parsed = parse_answer_line(line.as_bytes()).map_err(|error| error.message);
@@ -474,34 +474,34 @@ mod tests {
         ] {
             let comment = comment.clone();
             let answer = PermissionAnswer { comment, ..PermissionAnswer::once(decision) };
-            check(&line(word), decision_for_call(answer));
+            check_parsed_line(&line(word), decision_for_call(answer));
         }
         let once = PermissionAnswer::once;
-        check(
+        check_parsed_line(
             r#"{"answer": {"call_id": "call_1", "decision": "allow_always", "pattern": 2}}"#,
             decision_for_call(PermissionAnswer { pattern: Some(2), ..once(Is::AllowAlways) }),
         );
-        check(
+        check_parsed_line(
             r#"{"answer": {"call_id": "call_1", "decision": "allow_once", "mode": "ask"}}"#,
             decision_for_call(PermissionAnswer {
                 mode: Some("ask".to_owned()),
                 ..once(Is::AllowOnce)
             }),
         );
-        check(
+        check_parsed_line(
             r#"{"answer": {"call_id": "call_1", "decision": "edit", "arguments": {"a": 1}}}"#,
             decision_for_call(PermissionAnswer {
                 arguments: Some(json!({ "a": 1 })),
                 ..once(Is::Edit)
             }),
         );
-        check(&line("yes"), Err("`decision` is not a known decision"));
-        check(
+        check_parsed_line(&line("yes"), Err("`decision` is not a known decision"));
+        check_parsed_line(
             r#"{"answer": {"form_id": "form_1", "outcome": "declined"}}"#,
             Ok(("form_1", ClientAnswer::Form(FormAnswer::declined()))),
         );
         let values = [("day".to_owned(), json!("monday"))];
-        check(
+        check_parsed_line(
             r#"{"answer": {"form_id": "form_1", "outcome": "answered", "values": {"day": "monday"}}}"#,
             Ok(("form_1", ClientAnswer::Form(FormAnswer::answered(values.into_iter().collect())))),
         );
@@ -511,26 +511,26 @@ mod tests {
     fn errors_about_an_answer_line_do_not_repeat_its_content() {
         let object = "it is not a JSON object with an object `answer`";
         for line in ["[]", "1", "{}", r#"{"answer": "hunter2"}"#, r#"{"call_id": "call_1"}"#] {
-            check(line, Err(object));
+            check_parsed_line(line, Err(object));
         }
-        check("{\"answer\": hunter2", Err("it is not JSON (column 12)"));
+        check_parsed_line("{\"answer\": hunter2", Err("it is not JSON (column 12)"));
         let ids = "`answer` has either a text `call_id` or a text `form_id`";
-        check(r#"{"answer": {}}"#, Err(ids));
-        check(r#"{"answer": {"call_id": 1, "decision": "deny"}}"#, Err(ids));
-        check(r#"{"answer": {"call_id": "a", "form_id": "b"}}"#, Err(ids));
+        check_parsed_line(r#"{"answer": {}}"#, Err(ids));
+        check_parsed_line(r#"{"answer": {"call_id": 1, "decision": "deny"}}"#, Err(ids));
+        check_parsed_line(r#"{"answer": {"call_id": "a", "form_id": "b"}}"#, Err(ids));
         let values = r#"{"answer": {"form_id": "b", "outcome": "answered", "values": "hunter2"}}"#;
-        check(values, Err("`values` is not an object"));
+        check_parsed_line(values, Err("`values` is not an object"));
         let outcome = "`outcome` is neither `answered` nor `declined`";
-        check(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
+        check_parsed_line(r#"{"answer": {"form_id": "b", "outcome": "hunter2"}}"#, Err(outcome));
         let comment = r#"{"answer": {"call_id": "a", "decision": "deny", "comment": ["hunter2"]}}"#;
-        check(comment, Err("`comment` is not a text of at most 16384 bytes"));
+        check_parsed_line(comment, Err("`comment` is not a text of at most 16384 bytes"));
         let pattern = r#"{"answer": {"call_id": "a", "decision": "deny", "pattern": "hunter2"}}"#;
-        check(pattern, Err("`pattern` is not a position in `patterns` (from 0)"));
+        check_parsed_line(pattern, Err("`pattern` is not a position in `patterns` (from 0)"));
         let edit = r#"{"answer": {"call_id": "a", "decision": "edit"}}"#;
-        check(edit, Err("`edit` requires `arguments`"));
+        check_parsed_line(edit, Err("`edit` requires `arguments`"));
     }
 
-    fn prompt() -> PermissionPrompt {
+    fn sample_prompt() -> PermissionPrompt {
         let words = json!({ "answers": [{ "decision": "allow_once", "label": "Yes" }] });
         serde_json::from_value(words).unwrap()
     }
@@ -540,7 +540,7 @@ mod tests {
         let (client, main) = (AnswerClient::default(), SessionId::from("main"));
         let given =
             || ClientAnswer::Decision(PermissionAnswer::once(PermissionDecision::AllowOnce));
-        let prompt = || OpenQuestionKind::Prompt(Box::new(prompt()));
+        let prompt = || OpenQuestionKind::Prompt(Box::new(sample_prompt()));
         let take = |id: &str, session: Option<&str>, given| {
             let (id, session) = (id.to_owned(), session.map(SessionId::from));
             client
@@ -549,20 +549,20 @@ mod tests {
         };
         let told = |id: &str| take(id, None, given());
         assert_eq!(told("call_1"), Err("no question `call_1` is waiting".to_owned()));
-        client.open("call_1", &main, prompt());
+        client.open_question("call_1", &main, prompt());
         let always = PermissionAnswer::once(PermissionDecision::AllowAlways);
         let wide = take("call_1", None, ClientAnswer::Decision(always)).unwrap_err();
         assert!(wide.starts_with("`call_1` does not allow this answer"), "{wide}");
         let form = take("call_1", None, ClientAnswer::Form(FormAnswer::declined()));
         assert_eq!(form, Err("`call_1` is a tool call: answer it with `call_id`".to_owned()));
-        client.open("call_1", &SessionId::from("helper"), prompt());
+        client.open_question("call_1", &SessionId::from("helper"), prompt());
         let several = "several sessions ask `call_1`: the answer's `session` says which";
         assert_eq!(told("call_1"), Err(several.to_owned()));
         assert_eq!(take("call_1", Some("main"), given()), Ok(()));
         let again = take("call_1", Some("main"), given());
         assert_eq!(again, Err("`call_1` is already answered".to_owned()));
         // It arrived before anything waited for it, and before the end of standard input.
-        client.end("standard input has ended".to_owned());
+        client.stop_answers("standard input has ended".to_owned());
         let open = client.register_waiting("call_1", &main, prompt());
         assert_eq!(client.wait_for_answer(&open).await, Ok(given()));
         assert_eq!(client.wait_for_answer(&open).await, Err("standard input has ended".to_owned()));

@@ -30,7 +30,7 @@ pub struct TableLayout {
 
 /// Lays out aligned rows without truncating or wrapping them.
 pub fn lay_out_full_width(head: &[String], rows: &[Vec<String>]) -> TableLayout {
-    side_by_side(head, rows, &natural_widths(head, rows))
+    lay_out_side_by_side(head, rows, &natural_widths(head, rows))
 }
 
 /// Returns the widths of columns that fit together. Returns `None` if too little of them would be
@@ -47,11 +47,11 @@ pub fn lay_out_fitting(head: &[String], rows: &[Vec<String>], columns: usize) ->
     let gaps = GAP * head.len().saturating_sub(1);
     let room = columns.saturating_sub(gaps);
     if natural.iter().sum::<usize>() <= room {
-        return side_by_side(head, rows, &natural);
+        return lay_out_side_by_side(head, rows, &natural);
     }
     match column_widths(head, rows, room).filter(|_| columns + 1 >= STACKED_BELOW) {
-        Some(widths) => side_by_side(head, rows, &widths),
-        None => stacked_layout(head, rows, columns),
+        Some(widths) => lay_out_side_by_side(head, rows, &widths),
+        None => lay_out_stacked(head, rows, columns),
     }
 }
 
@@ -98,7 +98,7 @@ fn longest_words(head: &[String], rows: &[Vec<String>]) -> Vec<usize> {
     natural_widths(&words(head), &rows)
 }
 
-fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> TableLayout {
+fn lay_out_side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> TableLayout {
     let mut lines = Vec::new();
     let mut head_lines = 0;
     for (index, row) in std::iter::once(head).chain(rows.iter().map(Vec::as_slice)).enumerate() {
@@ -122,7 +122,7 @@ fn side_by_side(head: &[String], rows: &[Vec<String>], widths: &[usize]) -> Tabl
     TableLayout { head_lines, lines }
 }
 
-fn stacked_layout(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
+fn lay_out_stacked(head: &[String], rows: &[Vec<String>], columns: usize) -> TableLayout {
     let mut lines = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    fn table() -> (Vec<String>, Vec<Vec<String>>) {
+    fn sample_table() -> (Vec<String>, Vec<Vec<String>>) {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let head = words(&["TOOL", "PLUGIN", "DESCRIPTION"]);
         let rows = vec![
@@ -311,8 +311,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(columns: usize, expected: Expect) {
-        let (head, rows) = table();
+    fn check_layout(columns: usize, expected: Expect) {
+        let (head, rows) = sample_table();
         let laid = lay_out_fitting(&head, &rows, columns);
         for line in &laid.lines {
             assert!(measure_text_width(line) < columns, "{line:?}");
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_has_a_line_for_each_value() {
-        check(
+        check_layout(
             40,
             expect![[r#"
                 tool: cli_based_tool
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn widest_column_is_wrapped_at_eighty_columns() {
-        check(
+        check_layout(
             80,
             expect![[r#"
             TOOL            PLUGIN    DESCRIPTION
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn widest_column_is_wrapped_at_a_hundred_columns() {
-        check(
+        check_layout(
             100,
             expect![[r#"
             TOOL            PLUGIN    DESCRIPTION
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn table_that_fits_or_is_piped_keeps_its_columns() {
-        let (head, rows) = table();
+        let (head, rows) = sample_table();
         let laid = lay_out_full_width(&head, &rows);
         assert_eq!(lay_out_fitting(&head, &rows, 200), laid);
         assert_eq!((laid.head_lines, laid.lines.len()), (1, 3));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, OutputForm};
 use crate::ask::TerminalAsker;
-use crate::call::LiveEvents;
+use crate::call::LiveEventSink;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -45,7 +45,7 @@ pub async fn run_command(global: GlobalArgs, args: CommandArgs) -> CommandResult
     terminal::reserve();
     match args.name {
         Some(name) if args.complete => complete_command(global, &name, &args.arguments).await,
-        Some(name) => run(global, &name, &args.arguments, AnswerForm::Json).await,
+        Some(name) => run_and_print(global, &name, &args.arguments, AnswerForm::Json).await,
         None => list_commands(global, args.json).await,
     }
 }
@@ -53,17 +53,17 @@ pub async fn run_command(global: GlobalArgs, args: CommandArgs) -> CommandResult
 async fn list_commands(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     report::print_problems(&start::list_problems(runtime));
-    let commands = runtime.commands();
+    let commands = runtime.list_commands();
     report::print_problems(&commands.iter().filter_map(refusal_reason).collect::<Vec<_>>());
     if as_json {
-        return report::exact_json(&commands.iter().map(command_to_json).collect());
+        return report::print_exact_json(&commands.iter().map(command_to_json).collect());
     }
     let rows: Vec<_> = commands
         .iter()
         .map(|command| {
             let plugin = command.plugin.as_ref().map_or("jaato", |plugin| plugin.as_str());
             vec![
-                command.usage(),
+                command.usage_line(),
                 plugin.to_owned(),
                 command_status(command).to_owned(),
                 command.spec.description.clone(),
@@ -94,7 +94,7 @@ fn command_to_json(command: &ListedCommand) -> Value {
         "description": command.spec.description,
         "parameters": command.spec.parameters,
         "share_with_model": command.spec.share_with_model,
-        "usage": command.usage(),
+        "usage": command.usage_line(),
         "plugin": command.plugin,
         "status": command_status(command),
     })
@@ -103,12 +103,13 @@ fn command_to_json(command: &ListedCommand) -> Value {
 async fn complete_command(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let view = View::start(OutputForm::Text, Cancel::new());
-    let session = runtime.session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
+    let session =
+        runtime.open_session_for_calls(SessionOptions::unattended(Arc::clone(&view) as _))?;
     let (begun, whole) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
     let choices = runtime.word_completer(&session).complete_words(name, whole, begun).await;
     let shown = view.finish(&Cancel::new()).await;
     runtime.close_session(session.id()).await;
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     shown?;
     for WordChoice { text, description } in choices {
         let gap = if description.is_empty() { "" } else { "\t" };
@@ -128,7 +129,7 @@ pub enum AnswerForm {
 
 /// Runs a plugin's command that has a row of its own in jaato's help: `jaato mcp`, `jaato hook`. It
 /// takes an action, a name and further words, which stay separate, as the shell passed them.
-pub async fn run_words(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
+pub async fn run_typed_command(global: GlobalArgs, name: &str, words: &[String]) -> CommandResult {
     terminal::reserve();
     let mut arguments = json!({});
     let mut words = words.iter();
@@ -141,11 +142,11 @@ pub async fn run_words(global: GlobalArgs, name: &str, words: &[String]) -> Comm
     if !rest.is_empty() {
         arguments["command"] = rest.join(" ").into();
     }
-    run(global, name, &[arguments.to_string()], AnswerForm::Text).await
+    run_and_print(global, name, &[arguments.to_string()], AnswerForm::Text).await
 }
 
 /// Runs a command and prints its answer.
-pub async fn run(
+pub async fn run_and_print(
     global: GlobalArgs,
     name: &str,
     words: &[String],
@@ -153,11 +154,11 @@ pub async fn run(
 ) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     report::print_problems(runtime.setting_problems());
-    if runtime.registry().command(name).is_none() && runtime.may_be_set_later(name) {
+    if runtime.registry().command(name).is_none() && runtime.can_be_set_later(name) {
         // Commands appear together with the tools of their source.
         tool::list_offered_tools(&runtime, vec![name.to_owned()]).await?;
     }
-    let arguments = match runtime.command_arguments(name, words) {
+    let arguments = match runtime.parse_command_arguments(name, words) {
         Ok(arguments) => arguments,
         Err(error) => {
             if runtime.registry().command(name).is_none() {
@@ -172,7 +173,7 @@ pub async fn run(
     let view = View::start(OutputForm::Text, cancel.clone());
     let answer = run_plugin_command(&runtime, name, arguments, &view, &cancel).await;
     let shown = view.finish(&cancel).await;
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     shown?;
     if cancel.is_cancelled() {
         return Ok(Exit::Cancelled);
@@ -194,11 +195,11 @@ async fn run_plugin_command(
     view: &Arc<View>,
     cancel: &Cancel,
 ) -> Result<Output, CommandFailure> {
-    let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
-    options.asker =
-        runtime.asker(Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default())))?;
-    let mut session = runtime.session_for_calls(options)?;
-    let answer = runtime.command(&mut session, name, arguments, cancel).await;
+    let mut options = SessionOptions::unattended(Arc::new(LiveEventSink(Arc::clone(view))));
+    options.asker = runtime
+        .asker_with_channel(Arc::new(TerminalAsker::new(Arc::clone(view), Arc::default())))?;
+    let mut session = runtime.open_session_for_calls(options)?;
+    let answer = runtime.run_command(&mut session, name, arguments, cancel).await;
     conversation::end_tasks(&session, view).await;
     runtime.close_session(session.id()).await;
     Ok(answer?)
@@ -216,8 +217,8 @@ pub async fn run_unattended(
     let cancel = Cancel::new();
     let view = View::start(OutputForm::Text, cancel.clone());
     let options = SessionOptions::unattended(Arc::clone(&view) as _);
-    let mut session = runtime.session_for_calls(options)?;
-    let answer = runtime.command(&mut session, name, arguments, &cancel).await;
+    let mut session = runtime.open_session_for_calls(options)?;
+    let answer = runtime.run_command(&mut session, name, arguments, &cancel).await;
     let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
     shown?;

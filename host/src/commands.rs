@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use jaato_runtime::config::ListChange;
 
-use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, key_and_value};
+use crate::args::{EnvironmentArgs, GlobalArgs, OutputForm, parse_key_value};
 use crate::exit::CommandResult;
 use crate::{
     batch, call, chat, check, command, config, dev, doctor, environment, gc, grant, install,
@@ -71,7 +71,7 @@ commands! {
     Run {
         #[command(flatten)]
         args: run::RunArgs,
-    } |global| run::run(global, args).await;
+    } |global| run::run_task(global, args).await;
 
     /// Chat with a model in this folder (the default command): Esc stops an answer, /help lists
     /// commands
@@ -84,7 +84,7 @@ commands! {
     Batch {
         #[command(flatten)]
         args: batch::BatchArgs,
-    } |global| batch::batch(global, args).await;
+    } |global| batch::run_batch(global, args).await;
 
     /// Call a tool without a model, or several with --batch
     Call {
@@ -115,7 +115,7 @@ commands! {
     Undo {
         #[command(flatten)]
         args: undo::UndoArgs,
-    } |global| undo::undo(global, args).await;
+    } |global| undo::undo_changes(global, args).await;
 
     /// List, add, remove, connect and log in to MCP servers (Model Context Protocol)
     Mcp {
@@ -123,21 +123,21 @@ commands! {
         /// `logout`, `reload`, `logs` or `help`, with its arguments
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
-    } |global| command::run_words(global, "mcp", &words).await;
+    } |global| command::run_typed_command(global, "mcp", &words).await;
 
     /// List and test command hooks: commands that run around sessions, prompts and tool calls
     Hook {
         /// `list`, `test EVENT [JSON]` or `help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
-    } |global| command::run_words(global, "hook", &words).await;
+    } |global| command::run_typed_command(global, "hook", &words).await;
 
     /// List worktrees, show the changes in one, and apply them to your files
     Worktree {
         /// `list`, or `create`, `diff`, `accept` or `remove` with a NAME
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
-    } |global| command::run_words(global, "worktree", &words).await;
+    } |global| command::run_typed_command(global, "worktree", &words).await;
 
     /// List and show tools
     Tool {
@@ -198,7 +198,7 @@ commands! {
         #[arg(long, conflicts_with = "remove")]
         no_variables: bool,
     } |global| match remove {
-        true => trust::remove(global),
+        true => trust::remove_trust(global),
         false => trust::trust_workspace(global, no_variables),
     };
 
@@ -209,7 +209,7 @@ commands! {
     } |global| command.run(global).await;
 
     /// Check the installation and suggest fixes
-    Doctor |global| doctor::doctor(global).await;
+    Doctor |global| doctor::run_doctor(global).await;
 
     /// Start, watch and end child processes (started by jaato itself)
     #[command(hide = true)]
@@ -230,7 +230,7 @@ commands! {
     List {
         #[command(flatten)]
         args: sessions::ListArgs,
-    } |global| sessions::list(global, &args);
+    } |global| sessions::list_sessions(global, &args);
 
     /// Show the conversation of a session
     Show {
@@ -240,13 +240,13 @@ commands! {
         /// The output format
         #[arg(long, value_enum, default_value_t = OutputForm::Text)]
         output: OutputForm,
-    } |global| sessions::show(global, &id, output);
+    } |global| sessions::show_session(global, &id, output);
 
     /// Find messages in saved sessions
     Search {
         #[command(flatten)]
         args: sessions::SearchArgs,
-    } |global| sessions::search(global, &args);
+    } |global| sessions::search_sessions(global, &args);
 
     /// Name a session
     Rename {
@@ -255,7 +255,7 @@ commands! {
         /// The name
         #[arg(required = true)]
         name: Vec<String>,
-    } |global| sessions::rename(global, &id, &name);
+    } |global| sessions::rename_session(global, &id, &name);
 
     /// Delete sessions with their attachments; asks first, unless you pass --yes
     Delete {
@@ -265,7 +265,7 @@ commands! {
         /// Delete without asking
         #[arg(long)]
         yes: bool,
-    } |global| sessions::delete(global, &ids, yes).await;
+    } |global| sessions::delete_sessions(global, &ids, yes).await;
 
     /// Take back one of your messages and everything after it
     Rewind {
@@ -277,7 +277,7 @@ commands! {
         /// Also undo the edits of files
         #[arg(long)]
         files: bool,
-    } |global| sessions::rewind(global, &id, to, files).await;
+    } |global| sessions::rewind_session(global, &id, to, files).await;
 
     /// Copy a session, and print the id of the copy
     Fork {
@@ -286,7 +286,7 @@ commands! {
         /// Copy only what comes before this message
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
         to: Option<u64>,
-    } |global| sessions::fork(global, &id, to);
+    } |global| sessions::fork_session(global, &id, to);
 
     /// Write the conversation of a session as a document
     Export {
@@ -297,7 +297,7 @@ commands! {
         /// The format; defaults to that of the file's name, or to Markdown
         #[arg(long, value_enum)]
         format: Option<sessions::ExportForm>,
-    } |global| sessions::export(global, &id, format, file.as_deref());
+    } |global| sessions::export_session(global, &id, format, file.as_deref());
 
     /// Print the sequence diagram of a session: prompts, requests, tool calls and results
     Trace {
@@ -306,7 +306,7 @@ commands! {
         /// The format
         #[arg(long, value_enum, default_value_t = sessions::TraceForm::Mermaid)]
         format: sessions::TraceForm,
-    } |global| sessions::trace(global, &id, format);
+    } |global| sessions::export_trace(global, &id, format);
 
     /// Import an exported conversation, or sessions of Claude Code, Codex, goose and pi
     ///
@@ -314,7 +314,7 @@ commands! {
     Import {
         #[command(flatten)]
         args: sessions::ImportArgs,
-    } |global| sessions::import(global, &args).await;
+    } |global| sessions::import_sessions(global, &args).await;
 
     /// Print new messages of a session while another process runs it
     Follow {
@@ -323,10 +323,10 @@ commands! {
         /// The output format
         #[arg(long, value_enum, default_value_t = OutputForm::Text)]
         output: OutputForm,
-    } |global| sessions::follow(global, &id, output).await;
+    } |global| sessions::follow_session(global, &id, output).await;
 
     /// Make the index of all sessions again, for example after you copied session files
-    Reindex |global| sessions::reindex(global);
+    Reindex |global| sessions::rebuild_index(global);
 }
 
 commands! {
@@ -336,7 +336,7 @@ commands! {
     Plan {
         #[command(flatten)]
         args: gc::GcPlanArgs,
-    } |global| gc::plan(global, args).await;
+    } |global| gc::preview_gc(global, args).await;
 }
 
 commands! {
@@ -351,25 +351,25 @@ commands! {
         /// Also list each rule that ships with jaato
         #[arg(long)]
         shipped: bool,
-    } |global| permission::list(global, json, shipped);
+    } |global| permission::list_rules(global, json, shipped);
 
     /// Explain which rule decides a call, and what the other rules say
     Explain {
         #[command(flatten)]
         args: permission::ExplainArgs,
-    } |global| permission::explain(global, args).await;
+    } |global| permission::explain_call(global, args).await;
 
     /// Add a rule that allows calls
     Allow {
         #[command(flatten)]
         rule: permission::RuleArgs,
-    } |global| permission::add(global, "allow", rule);
+    } |global| permission::add_rule_command(global, "allow", rule);
 
     /// Add a rule that denies calls; it overrides rules that allow
     Deny {
         #[command(flatten)]
         rule: permission::RuleArgs,
-    } |global| permission::add(global, "deny", rule);
+    } |global| permission::add_rule_command(global, "deny", rule);
 
     /// Remove a rule by its number in `list`
     Remove {
@@ -378,7 +378,7 @@ commands! {
         /// Remove it from the workspace's file instead of your own
         #[arg(long)]
         workspace: bool,
-    } |global| permission::remove(global, number, workspace);
+    } |global| permission::remove_rule_command(global, number, workspace);
 
     /// Show decisions of earlier sessions
     Log {
@@ -388,7 +388,7 @@ commands! {
         /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
-    } |global| permission::log(global, last, json);
+    } |global| permission::show_decision_log(global, last, json);
 
     /// Test the rules against a file of calls and expected decisions
     Test {
@@ -405,7 +405,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| provider::list(global, json).await;
+    } |global| provider::list_providers(global, json).await;
 
     /// Test a provider with one short answer and one tool call
     Check {
@@ -415,7 +415,7 @@ commands! {
         /// Run twelve checks that cost less than $0.10, and print a table for a bug report
         #[arg(long)]
         full: bool,
-    } |global| provider::check(global, name, full).await;
+    } |global| provider::check_provider(global, name, full).await;
 
     /// List the models of a provider with their limits and prices
     Models {
@@ -425,7 +425,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| provider::models(global, name, json).await;
+    } |global| provider::list_models(global, name, json).await;
 
     /// Store an API key for a provider; reads it from a hidden prompt or a pipe
     Login {
@@ -448,7 +448,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| tool::list(global, json).await;
+    } |global| tool::list_tools(global, json).await;
 
     /// Show a tool: description, arguments, annotations, examples
     Show {
@@ -457,7 +457,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| tool::show(global, &tool, json).await;
+    } |global| tool::show_tool(global, &tool, json).await;
 }
 
 commands! {
@@ -468,7 +468,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| plugin::list(global, json).await;
+    } |global| plugin::list_plugins(global, json).await;
 
     /// Show a plugin
     Show {
@@ -477,7 +477,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| plugin::show(global, &plugin, json).await;
+    } |global| plugin::show_plugin(global, &plugin, json).await;
 
     /// Trust a plugin file by its digest, so that it runs in the jaato process
     Trust {
@@ -486,14 +486,14 @@ commands! {
         /// The SHA-256 digest that `jaato plugin list` shows for the file
         #[arg(long, value_name = "HEX")]
         sha256: String,
-    } |global| plugin::trust(global, &file, &sha256);
+    } |global| plugin::trust_plugin_file(global, &file, &sha256);
 
     /// Revoke the trust in a plugin file, so that it runs in a worker process
     Untrust {
         /// The file, the plugin's name, or the digest
         #[arg(value_name = "FILE|PLUGIN|HEX")]
         what: String,
-    } |global| plugin::untrust(global, &what).await;
+    } |global| plugin::untrust_plugin(global, &what).await;
 
     /// Grant a plugin the services that it requests, for example to call a model at your cost
     ///
@@ -505,7 +505,7 @@ commands! {
         /// The services to grant; defaults to all requested services
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
-    } |global| grant::grant(global, &plugin, &services).await;
+    } |global| grant::grant_services(global, &plugin, &services).await;
 
     /// Revoke services that you granted to a plugin
     Revoke {
@@ -514,7 +514,7 @@ commands! {
         /// The services to revoke; defaults to all
         #[arg(value_name = "SERVICE")]
         services: Vec<String>,
-    } |global| grant::revoke(global, &plugin, &services).await;
+    } |global| grant::revoke_services(global, &plugin, &services).await;
 
     /// Describe plugins again, without the cache, and show what changed
     ///
@@ -523,7 +523,7 @@ commands! {
     Reload {
         /// The plugin; defaults to all
         plugin: Option<String>,
-    } |global| reload::reload(global, plugin.as_deref()).await;
+    } |global| reload::reload_plugins(global, plugin.as_deref()).await;
 
     /// Check a plugin file: its description, and its behaviour in a worker process
     ///
@@ -533,9 +533,9 @@ commands! {
         /// The file
         file: PathBuf,
         /// Set one setting of the plugin for the check; repeatable
-        #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+        #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key_value)]
         setting: Vec<(String, String)>,
-    } |global| check::check(global, &file, &setting).await;
+    } |global| check::check_plugin(global, &file, &setting).await;
 
     /// Build and install your plugin, and again after each change
     ///
@@ -555,7 +555,7 @@ commands! {
         /// Build with optimizations
         #[arg(long)]
         release: bool,
-    } |global| dev::dev(global, &folder, dev::DevOptions { once, yes, release }).await;
+    } |global| dev::run_dev(global, &folder, dev::DevOptions { once, yes, release }).await;
 
     /// Create the sources of a new plugin: a crate with tests, a README and a CI file, or C
     New {
@@ -570,20 +570,20 @@ commands! {
         /// The SDK to build against, or a checkout of jaato; defaults to the SDK of this jaato
         #[arg(long, value_name = "DIR")]
         sdk: Option<PathBuf>,
-    } |_| new_plugin::write(&name, kind, path, sdk);
+    } |_| new_plugin::write_new_plugin(&name, kind, path, sdk);
 
     /// Copy a plugin into your plugins folder
     Install {
         /// A plugin file, a folder with one, or a .tar.gz of such a folder
         #[arg(value_name = "FILE|FOLDER|ARCHIVE")]
         what: PathBuf,
-    } |global| install::install(global, &what).await;
+    } |global| install::install_plugin(global, &what).await;
 
     /// Remove a plugin from your plugins folder
     Remove {
         /// The plugin
         plugin: String,
-    } |global| install::remove(global, &plugin);
+    } |global| install::remove_plugin(global, &plugin);
 
     /// Enable a disabled plugin
     Enable {
@@ -606,7 +606,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| environment::list(global, json).await;
+    } |global| environment::list_environments(global, json).await;
 
     /// Start an environment, describe it, and remove it again
     Show {
@@ -615,7 +615,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| environment::show(global, &environment, json).await;
+    } |global| environment::show_environment(global, &environment, json).await;
 
     /// Run a command in an environment, and exit with its exit code
     Exec {
@@ -638,7 +638,7 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |_| shell::list(json).await;
+    } |_| shell::list_terminals(json).await;
 
     /// Watch a terminal live; q quits
     ///
@@ -651,7 +651,7 @@ commands! {
         types: bool,
     } |_| {
         let purpose = if types { shell::AttachPurpose::Type } else { shell::AttachPurpose::Look };
-        shell::attach(&name, purpose).await
+        shell::attach_terminal(&name, purpose).await
     };
 }
 
@@ -663,13 +663,13 @@ commands! {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| model::list(global, json).await;
+    } |global| model::list_models(global, json).await;
 
     /// Download the weights of a model, or tell its server to
     Pull {
         /// The model, for example ollama/qwen3:8b; defaults to the built-in one
         model: Option<String>,
-    } |global| model::pull(global, model).await;
+    } |global| model::pull_model(global, model).await;
 
     /// Import weights from a file: of a known model, or of another under your own name
     Import {
@@ -678,7 +678,7 @@ commands! {
         /// The name for weights of an unknown model
         #[arg(long)]
         name: Option<String>,
-    } |global| model::import(global, &file, name).await;
+    } |global| model::import_weights(global, &file, name).await;
 }
 
 commands! {
@@ -688,21 +688,21 @@ commands! {
     Show {
         #[command(flatten)]
         args: ledger::LedgerShowArgs,
-    } |global| ledger::show(global, args);
+    } |global| ledger::show_ledger(global, args);
 }
 
 commands! {
     ConfigCommand:
 
     /// Print each value and the layer that sets it
-    Show |global| config::show(global).await;
+    Show |global| config::show_config(global).await;
 
     /// Print the paths of the configuration files that apply
     Path {
         /// Print JSON
         #[arg(long)]
         json: bool,
-    } |global| config::path(global, json);
+    } |global| config::show_config_paths(global, json);
 }
 
 /// The task of a worker. `main` reads it.

@@ -59,12 +59,12 @@ impl LineEditorHelper {
         Self { completer, runtime: Handle::current(), drawing: Arc::default() }
     }
 
-    fn choices(&self, typed: &TextBeforeCursor<'_>) -> Vec<WordChoice> {
+    fn complete_words(&self, typed: &TextBeforeCursor<'_>) -> Vec<WordChoice> {
         match typed {
             TextBeforeCursor::Name(begun) => {
                 let own = COMMANDS.iter().filter(|own| own.name.starts_with(begun));
                 let own = own.map(|own| WordChoice::new(own.name, own.help));
-                let mut choices: Vec<_> = own.chain(self.completer.names(begun)).collect();
+                let mut choices: Vec<_> = own.chain(self.completer.complete_names(begun)).collect();
                 // jaato's own words come first, even if plugins use the same names.
                 choices.sort_by(|a, b| a.text.cmp(&b.text));
                 choices.dedup_by(|later, first| later.text == first.text);
@@ -87,7 +87,7 @@ enum TextBeforeCursor<'a> {
 }
 
 impl TextBeforeCursor<'_> {
-    fn begun_word(&self) -> &str {
+    fn partial_word(&self) -> &str {
         match self {
             Self::Name(begun) | Self::Word { begun, .. } => begun,
         }
@@ -181,13 +181,13 @@ impl Completer for LineEditorHelper {
             return Ok((start, files));
         }
         let Some(typed) = parse_input(line) else { return Ok((pos, Vec::new())) };
-        let pairs = self.choices(&typed).into_iter().map(|choice| Pair {
+        let pairs = self.complete_words(&typed).into_iter().map(|choice| Pair {
             display: display_choice(&choice),
             replacement: format!("{} ", choice.text),
         });
         let pairs: Vec<_> = pairs.collect();
         self.drawing.undrawn.store(pairs.len(), Relaxed);
-        Ok((pos - typed.begun_word().len(), pairs))
+        Ok((pos - typed.partial_word().len(), pairs))
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, expected: Option<(&str, &[&str], &str)>) {
+    fn check_parsed_input(line: &str, expected: Option<(&str, &[&str], &str)>) {
         let found = parse_input(line);
         let expected = expected.map(|(command, words, begun)| {
             let words = words.iter().map(|word| (*word).to_owned()).collect();
@@ -269,16 +269,16 @@ mod tests {
     #[test]
     fn messages_and_json_arguments_have_no_completions() {
         for line in ["", "hello", "//usr", "/note {\"a\": "] {
-            check(line, None);
+            check_parsed_input(line, None);
         }
     }
 
     #[test]
     fn completion_uses_the_last_word_after_a_command_name() {
         assert_eq!(parse_input("/no"), Some(TextBeforeCursor::Name("no")));
-        check("/note ", Some(("note", &[], "")));
-        check("/note a  b", Some(("note", &["a"], "b")));
-        check("/note a b ", Some(("note", &["a", "b"], "")));
+        check_parsed_input("/note ", Some(("note", &[], "")));
+        check_parsed_input("/note a  b", Some(("note", &["a"], "b")));
+        check_parsed_input("/note a b ", Some(("note", &["a", "b"], "")));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
 /// Prints each value with its layer.
-pub async fn show(global: GlobalArgs) -> CommandResult {
+pub async fn show_config(global: GlobalArgs) -> CommandResult {
     // Plugins define which variables set their settings.
     let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
@@ -33,7 +33,7 @@ struct ConfigFileCandidate {
 
 /// Prints the files that may contain configuration, in the order of their layers, and whether each
 /// is read.
-pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub fn show_config_paths(global: GlobalArgs, as_json: bool) -> CommandResult {
     let named = global.config.clone();
     let setup = start::read_setup(start::setup_arguments(global))?;
     let places = config_file_candidates(&setup, named)?;
@@ -42,7 +42,7 @@ pub fn path(global: GlobalArgs, as_json: bool) -> CommandResult {
             let path = place.path.display().to_string();
             json!({ "layer": place.layer, "path": path, "state": place.state })
         });
-        return report::exact_json(&listed.collect());
+        return report::print_exact_json(&listed.collect());
     }
     let rows: Vec<_> = places
         .into_iter()

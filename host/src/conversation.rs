@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jaato_runtime::registry::{
     NO_TOOLS, PluginCandidate, PluginEntry, PluginFileTrust, PluginStatus, Registry, ToolEntry,
-    names_tool,
+    matches_tool,
 };
-use jaato_runtime::saved::Saving;
+use jaato_runtime::saved::SaveMode;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, TurnReport, UserAsker, WantedTools};
 use jaato_runtime::types::tasks::{TaskFacts, TaskStatus};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
@@ -17,7 +17,7 @@ use jaato_runtime::{
 
 use crate::args::{FollowArgs, GlobalArgs, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
-use crate::exit::{CommandFailure, Exit, exit_of};
+use crate::exit::{CommandFailure, Exit, exit_for_error};
 use crate::sessions::resume::{self, SessionChoice};
 use crate::view::View;
 use crate::{first_start, report, start, tool, trust, worktree};
@@ -40,17 +40,17 @@ pub async fn start_runtime(
     }
     let mut runtime = start::start_runtime_with(setup).await;
     if let Some(name) = &follow.worktree {
-        let created = worktree::create(&runtime, name).await;
+        let created = worktree::create_worktree(&runtime, name).await;
         let here = runtime.setup().workspace.working_directory().to_owned();
-        start::close(runtime).await;
+        start::close_runtime(runtime).await;
         resume::keep_paths(&mut arguments, &here);
         arguments.folder = Some(created?);
         runtime = start::start_runtime(arguments.clone()).await?;
     }
     // A session that continues has a model.
     let asks = is_read && session == SessionChoice::New;
-    if asks && let Some(choice) = first_start::ask(&runtime).await? {
-        start::close(runtime).await;
+    if asks && let Some(choice) = first_start::ask_for_model(&runtime).await? {
+        start::close_runtime(runtime).await;
         arguments.overrides.model = Some(choice.model);
         let mut setup = start::read_setup(arguments)?;
         setup.config.local_download |= choice.may_download;
@@ -106,10 +106,10 @@ impl SessionObservers {
 }
 
 /// Starts the session that the arguments describe, or continues a saved one.
-pub fn start(
+pub fn start_session(
     runtime: &Runtime,
     args: &SessionArgs,
-    saving: Saving,
+    saving: SaveMode,
     view: &View,
     watch: SessionObservers,
 ) -> Result<Session, CommandFailure> {
@@ -119,7 +119,7 @@ pub fn start(
     view.tell_attempts(runtime.setup().config.session.attempts_max);
     let mut options = session_options(runtime, args, saving, watch)?;
     options.tells_messages = view.is_for_programs();
-    runtime.session(options).map_err(start_failure)
+    runtime.open_session(options).map_err(start_failure)
 }
 
 /// Returns the options of a session that the arguments describe.
@@ -129,12 +129,12 @@ pub fn start(
 pub fn session_options(
     runtime: &Runtime,
     args: &SessionArgs,
-    mut saving: Saving,
+    mut saving: SaveMode,
     watch: SessionObservers,
 ) -> Result<SessionOptions, CommandFailure> {
     let mut environment_options =
         start::environment_options(runtime, &args.environment).map_err(start_failure)?;
-    if let Saving::Continue(session) = &mut saving
+    if let SaveMode::Continue(session) = &mut saving
         && session.restored.state.environment == runtime.setup().config.environment
     {
         if !args.environment.is_given() {
@@ -153,7 +153,7 @@ pub fn session_options(
     let asker = match watch.asker.channel() {
         // A program that runs jaato answers itself.
         "client" => watch.asker,
-        _ => runtime.asker(watch.asker).map_err(start_failure)?,
+        _ => runtime.asker_with_channel(watch.asker).map_err(start_failure)?,
     };
     Ok(SessionOptions {
         asker,
@@ -163,7 +163,7 @@ pub fn session_options(
         ignore_deny_rules: args.ignore_deny_rules,
         system: args.system.clone(),
         environment_options,
-        request: args.request.options()?,
+        request: args.request.request_options()?,
         caps: args.caps.caps(),
         saving,
         ..SessionOptions::unattended(watch.events)
@@ -184,29 +184,29 @@ pub fn start_failure(error: Error) -> CommandFailure {
 pub async fn await_tools(session: &mut Session, args: &SessionArgs, cancel: &Cancel) {
     let only = args.tools.clone().unwrap_or_default();
     session.await_tools(&WantedTools::only_named(only.clone()), cancel).await;
-    tell_missing(session, &only);
+    report_missing_tools(session, &only);
     let allowed: Vec<String> =
         args.allow.iter().map(|text| AllowedTool::parse(text).tool.to_string()).collect();
     if !allowed.is_empty() {
         session.await_tools(&WantedTools::only_named(allowed.clone()), cancel).await;
-        tell_missing(session, &allowed);
+        report_missing_tools(session, &allowed);
     }
 }
 
-fn tell_missing(session: &Session, words: &[String]) {
+fn report_missing_tools(session: &Session, words: &[String]) {
     let toolbox = session.toolbox();
     for word in words {
-        let is_there = toolbox.tools().any(|it| names_tool(word, it.spec.name.as_str()));
+        let is_there = toolbox.tools().any(|it| matches_tool(word, it.spec.name.as_str()));
         let Some(source) = toolbox.missing_source(word).filter(|_| !is_there) else { continue };
         let text = format!("no tool is named `{word}`: {} {}", source.label, source.note);
         let hint = source.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-        session.emitter().notice(format!("{text}{hint}"));
+        session.emitter().emit_notice(format!("{text}{hint}"));
     }
 }
 
 /// Ends open forms and background calls that no one waits for, and reports those calls.
 pub async fn end_tasks(session: &Session, view: &View) {
-    let facts = session.handle().tasks().unwrap_or_default();
+    let facts = session.handle().list_tasks().unwrap_or_default();
     let running = facts.iter().filter(|task| task.status == TaskStatus::Running);
     let named: Vec<String> = running.map(task_name).collect();
     session.end_forms().await;
@@ -246,21 +246,21 @@ pub async fn check_tool_names(
     let registry = runtime.registry();
     let is_known = |name: &&str| {
         plugin_that_may_set(&registry, name).is_some()
-            || registry.tools().any(|it| names_tool(name, it.spec.name.as_str()))
+            || registry.tools().any(|it| matches_tool(name, it.spec.name.as_str()))
     };
     let named = only.iter().map(String::as_str);
     let named = named.chain(allowed.iter().map(|allowed| allowed.tool.as_str()));
     let unknown: Vec<String> = named.filter(|name| !is_known(name)).map(str::to_owned).collect();
     // A plugin may set such a tool when it is opened.
-    let offered = match unknown.iter().any(|it| runtime.may_be_set_later(it)) {
+    let offered = match unknown.iter().any(|it| runtime.can_be_set_later(it)) {
         true => Some(tool::list_offered_tools(runtime, unknown).await?),
         false => None,
     };
     let set = offered.iter().flat_map(|it| it.offer.entries().filter(|tool| tool.is_set));
     let tools: Vec<ToolEntry<'_>> = registry.tools().chain(set).collect();
     for name in only.iter().filter(|name| plugin_that_may_set(&registry, name).is_none()) {
-        if !tools.iter().any(|it| names_tool(name, it.spec.name.as_str())) {
-            return Err(unknown_tool(runtime, name, &tools));
+        if !tools.iter().any(|it| matches_tool(name, it.spec.name.as_str())) {
+            return Err(unknown_tool_failure(runtime, name, &tools));
         }
     }
     allowed.iter().try_for_each(|allowed| check_allowed(runtime, &registry, allowed, &tools))
@@ -271,10 +271,10 @@ fn plugin_that_may_set<'a>(registry: &'a Registry, name: &str) -> Option<&'a Plu
     let plugins = registry.plugins().iter();
     plugins
         .filter(|it| it.status == PluginStatus::Active)
-        .find(|it| it.description().is_some_and(|description| description.may_set(name)))
+        .find(|it| it.description().is_some_and(|description| description.can_set_tool(name)))
 }
 
-fn unknown_tool(runtime: &Runtime, name: &str, tools: &[ToolEntry<'_>]) -> CommandFailure {
+fn unknown_tool_failure(runtime: &Runtime, name: &str, tools: &[ToolEntry<'_>]) -> CommandFailure {
     report::print_problems(&start::list_problems(runtime));
     CommandFailure::unknown("tool", name, tools.iter().map(|tool| tool.spec.name.as_str()))
 }
@@ -294,19 +294,19 @@ fn check_allowed(
     if by.is_some_and(is_covered) {
         return Ok(());
     }
-    let named = |tool: &&ToolEntry<'_>| allowed.names(tool.spec.name.as_str());
+    let named = |tool: &&ToolEntry<'_>| allowed.names_tool(tool.spec.name.as_str());
     let Some(tool) = tools.iter().find(named) else {
-        return Err(unknown_tool(runtime, allowed.tool.as_str(), tools));
+        return Err(unknown_tool_failure(runtime, allowed.tool.as_str(), tools));
     };
     let covers = |tool: &ToolEntry<'_>| {
         let source = PluginSource::from_origin(tool.is_shipped, tool.spec.foreign);
         allowed.allows_tool(&tool.spec.name, tool.plugin, source)
     };
-    if tools.iter().any(covers) { Ok(()) } else { Err(not_allowed(allowed, tool)) }
+    if tools.iter().any(covers) { Ok(()) } else { Err(not_allowed_failure(allowed, tool)) }
 }
 
 /// Explains that `--allow` does not cover another plugin's tool.
-fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> CommandFailure {
+fn not_allowed_failure(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> CommandFailure {
     let (name, plugin) = (&allowed.tool, tool.plugin);
     let text = match &allowed.plugin {
         Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),
@@ -319,22 +319,22 @@ fn not_allowed(allowed: &AllowedTool, tool: &ToolEntry<'_>) -> CommandFailure {
 }
 
 /// Returns the exit code for a turn's end.
-pub fn exit_of_turn(report: &TurnReport) -> Exit {
+pub fn turn_exit(report: &TurnReport) -> Exit {
     match report.outcome {
         TurnOutcome::Done if report.no_call_worked => Exit::Failed,
         TurnOutcome::Done => Exit::Done,
         TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
         TurnOutcome::Cancelled => Exit::Cancelled,
         TurnOutcome::Failed | TurnOutcome::Unknown => {
-            report.error.as_ref().map_or(Exit::Failed, failed_turn)
+            report.error.as_ref().map_or(Exit::Failed, failed_turn_exit)
         }
     }
 }
 
 /// Returns the exit code for a failed turn: that of the provider, unless the error's kind says
 /// otherwise.
-fn failed_turn(error: &Error) -> Exit {
-    match exit_of(error.kind) {
+fn failed_turn_exit(error: &Error) -> Exit {
+    match exit_for_error(error.kind) {
         Exit::Failed => Exit::Provider,
         other => other,
     }

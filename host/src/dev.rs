@@ -36,7 +36,7 @@ pub struct DevOptions {
 }
 
 /// Builds and installs the plugin of a folder, and again after each change until Ctrl-C.
-pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> CommandResult {
+pub async fn run_dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global.clone()))?;
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
     let folder = check_folder(folder)?;
@@ -49,7 +49,7 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
     if options.once {
         return name.map(|_| Exit::Done);
     }
-    let mut log = watch::LogTail::at_end(run.setup.folders.cache().ok());
+    let mut log = watch::LogTail::at_end(run.setup.folders.cache_folder().ok());
     loop {
         if let Err(failure) = &name {
             if cancel.is_cancelled() {
@@ -69,7 +69,7 @@ pub async fn dev(global: GlobalArgs, folder: &Path, options: DevOptions) -> Comm
 }
 
 fn check_folder(folder: &Path) -> Result<DevelopmentFolder, CommandFailure> {
-    DevelopmentFolder::check(folder).map_err(|error| {
+    DevelopmentFolder::check_folder(folder).map_err(|error| {
         let hint = "builds are trusted only from a folder that you alone can write to";
         CommandFailure::new(Exit::Usage, &error).hint(hint)
     })
@@ -91,22 +91,27 @@ impl DevelopmentRun {
 
     /// Builds and installs once. Returns the plugin's name.
     async fn build_and_install(&self, cancel: &Cancel) -> Result<String, CommandFailure> {
-        let file = build::build(self, cancel).await?;
+        let file = build::build_crate(self, cancel).await?;
         let runtime = start::start_runtime(start::setup_arguments(self.global.clone())).await?;
-        let installed = self.install(&runtime, &file).await;
-        start::close(runtime).await;
+        let installed = self.install_build(&runtime, &file).await;
+        start::close_runtime(runtime).await;
         installed
     }
 
     /// Trusts and installs a build. Returns the plugin's name.
-    async fn install(&self, runtime: &Runtime, file: &Path) -> Result<String, CommandFailure> {
+    async fn install_build(
+        &self,
+        runtime: &Runtime,
+        file: &Path,
+    ) -> Result<String, CommandFailure> {
         let installing::CheckedPlugin { source, description, unusable, folder } =
-            installing::check_source(runtime, file).await?;
+            installing::check_install_source(runtime, file).await?;
         let name = source.manifest().name.as_str().to_owned();
         let requested = requested_grants(&description).into_iter().map(str::to_owned).collect();
-        self.trust(&name, source.file(), requested).await?;
+        self.trust_build(&name, source.file(), requested).await?;
         // Trusted first, so that a running chat never opens the new file in a worker.
-        let installed = install::install(&source, &folder).map_err(installing::install_failure)?;
+        let installed =
+            install::install_plugin(&source, &folder).map_err(installing::install_failure)?;
         let offered = plugin::describe_offer(source.manifest(), &description);
         report::print_line(&format!(
             "installed `{name}` {}: {offered}",
@@ -120,7 +125,7 @@ impl DevelopmentRun {
     }
 
     /// Trusts a build and gives it its grants. Asks the user if they have not agreed to that.
-    async fn trust(
+    async fn trust_build(
         &self,
         name: &str,
         file: &Path,
@@ -129,14 +134,14 @@ impl DevelopmentRun {
         // Its mode may have changed while jaato waited. cargo may build into another folder.
         check_folder(self.folder.path())?;
         check_folder(file.parent().unwrap_or(file))?;
-        let data = self.setup.folders.data()?;
+        let data = self.setup.folders.data_folder()?;
         let (trusts, grants) = (TrustStore::in_folder(data), GrantStore::in_folder(data));
-        let known = trusts.development(&self.folder).map_err(trust::trust_failure)?;
+        let known = trusts.development_trust(&self.folder).map_err(trust::trust_failure)?;
         let known = known.filter(|known| known.plugin == name);
         let asked = known.as_ref().map(|known| known.asked.clone()).unwrap_or_default();
         let added: BTreeSet<String> = requested.difference(&asked).cloned().collect();
         if (known.is_none() || !added.is_empty()) && !self.options.yes {
-            self.ask(name, &added).await?;
+            self.ask_for_trust(name, &added).await?;
         }
         let sha256 = installing::digest_file(file)?;
         let before = known.as_ref().map(|known| known.sha256.as_str());
@@ -147,7 +152,7 @@ impl DevelopmentRun {
         let now = SystemTime::now();
         trusts
             .trust_build(&self.folder, (name, &sha256, file), asked, now)
-            .and_then(|()| grants.move_to(name, before, &sha256, added, now))
+            .and_then(|()| grants.move_grants(name, before, &sha256, added, now))
             .map_err(trust::trust_failure)?;
         match before {
             Some(before) if before != sha256 => self.forget_copy(before),
@@ -157,7 +162,7 @@ impl DevelopmentRun {
 
     /// Removes the private copy of the previous build, whose trust has ended.
     fn forget_copy(&self, before: &str) -> Result<(), CommandFailure> {
-        let copies = self.setup.folders.trusted()?;
+        let copies = self.setup.folders.trusted_plugins_folder()?;
         forget_copy(before, &copies).map_err(|error| {
             let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
             CommandFailure::new(Exit::Plugin, text)
@@ -165,7 +170,11 @@ impl DevelopmentRun {
     }
 
     /// Asks whether builds of the folder are trusted and get these grants.
-    async fn ask(&self, name: &str, grants: &BTreeSet<String>) -> Result<(), CommandFailure> {
+    async fn ask_for_trust(
+        &self,
+        name: &str,
+        grants: &BTreeSet<String>,
+    ) -> Result<(), CommandFailure> {
         let refused = |text: &str| {
             CommandFailure::new(Exit::Usage, text).hint("`--yes` trusts the builds without asking")
         };

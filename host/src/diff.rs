@@ -52,15 +52,15 @@ pub fn change_lines(change: &FileChange) -> Vec<(Look, String)> {
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
         if number > 0 {
-            lines.push((Look::Dim, drawing.gap()));
+            lines.push((Look::Dim, drawing.gap_line()));
         }
-        drawing.draw(hunk, |_| true, &mut lines);
+        drawing.draw_hunk(hunk, |_| true, &mut lines);
     }
     if change.is_cut {
         lines.push((Look::Dim, REST_LEFT_OUT.to_owned()));
     }
     if lines.is_empty() {
-        lines.extend(without_lines(change).map(|text| (Look::Dim, text.to_owned())));
+        lines.extend(missing_lines_note(change).map(|text| (Look::Dim, text.to_owned())));
     }
     lines
 }
@@ -80,7 +80,7 @@ fn lines_with_context(change: &FileChange, context: usize) -> Vec<(Look, String)
     let mut lines = Vec::new();
     for (number, hunk) in change.hunks.iter().enumerate() {
         if number > 0 {
-            lines.push((Look::Dim, drawing.gap()));
+            lines.push((Look::Dim, drawing.gap_line()));
         }
         let is_change = |at: usize| {
             hunk.lines.get(at).is_some_and(|line| {
@@ -88,7 +88,7 @@ fn lines_with_context(change: &FileChange, context: usize) -> Vec<(Look, String)
             })
         };
         let is_near = |at: usize| (at.saturating_sub(context)..=at + context).any(is_change);
-        drawing.draw(hunk, is_near, &mut lines);
+        drawing.draw_hunk(hunk, is_near, &mut lines);
     }
     lines
 }
@@ -110,7 +110,7 @@ pub fn short_change_lines(change: &FileChange, lines_max: usize) -> Vec<(Look, S
 }
 
 /// Returns why a change has no lines. Returns `None` for a file that is only moved.
-fn without_lines(change: &FileChange) -> Option<&'static str> {
+fn missing_lines_note(change: &FileChange) -> Option<&'static str> {
     let is_empty = |text: &Option<String>| text.as_deref() == Some("");
     match change.kind {
         FileChangeKind::Moved => None,
@@ -146,11 +146,11 @@ impl DiffFormat {
         Self { digits, without_carriage_returns: has_carriage_returns(change) }
     }
 
-    fn gap(&self) -> String {
+    fn gap_line(&self) -> String {
         format!("{:>1$}", "…", self.digits)
     }
 
-    fn draw(
+    fn draw_hunk(
         &self,
         hunk: &FileHunk,
         is_shown: impl Fn(usize) -> bool,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     /// Creates a hunk of lines that begin with their sign.
-    fn hunk(old_start: u64, new_start: u64, text: &str) -> FileHunk {
+    fn parse_hunk(old_start: u64, new_start: u64, text: &str) -> FileHunk {
         let line = |line: &str| {
             let (sign, text) = line.split_at(1);
             let kind = match sign {
@@ -218,18 +218,20 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(lines: &[(Look, String)], expected: Expect) {
+    fn check_lines(lines: &[(Look, String)], expected: Expect) {
         let shown = lines.iter().map(|(look, text)| format!("{look:?}|{text}\n"));
         expected.assert_eq(&shown.collect::<String>());
     }
 
     #[test]
     fn diff_lines_have_line_numbers_and_styles() {
-        let mut change =
-            sample_change(vec![hunk(8, 8, " a|-b|+B|+C| d"), hunk(120, 121, " x|-y| z")]);
+        let mut change = sample_change(vec![
+            parse_hunk(8, 8, " a|-b|+B|+C| d"),
+            parse_hunk(120, 121, " x|-y| z"),
+        ]);
         change.hunks[1].lines[2].is_unended = true;
         assert_eq!(change_heading(&change, ChangeTense::ToCome), "changes a.txt (+2 -2)");
-        check(
+        check_lines(
             &change_lines(&change),
             expect![[r#"
                 Dim|  8   a
@@ -248,9 +250,11 @@ mod tests {
 
     #[test]
     fn the_short_form_shows_what_changes_and_counts_the_rest() {
-        let long =
-            sample_change(vec![hunk(1, 1, " a| b| c|-d|+D| e| f| g|-h"), hunk(20, 20, "+i")]);
-        check(
+        let long = sample_change(vec![
+            parse_hunk(1, 1, " a| b| c|-d|+D| e| f| g|-h"),
+            parse_hunk(20, 20, "+i"),
+        ]);
+        check_lines(
             &short_change_lines(&long, 12),
             expect![[r#"
                 Dim| 3   c
@@ -264,7 +268,7 @@ mod tests {
             "#]],
         );
         assert_eq!(short_change_lines(&long, 8).len(), 8);
-        check(
+        check_lines(
             &short_change_lines(&long, 3),
             expect![[r#"
                 Dim| 3   c
@@ -279,13 +283,13 @@ mod tests {
 
     #[test]
     fn carriage_returns_are_shown_where_they_differ() {
-        let same = sample_change(vec![hunk(1, 1, "-a\r|+b\r")]);
+        let same = sample_change(vec![parse_hunk(1, 1, "-a\r|+b\r")]);
         assert_eq!(
             change_heading(&same, ChangeTense::Made),
             "changed a.txt (+1 -1, lines end in CRLF)"
         );
         assert_eq!(change_lines(&same)[0].1, "1 - a");
-        let other = sample_change(vec![hunk(1, 1, "-a\r|+a")]);
+        let other = sample_change(vec![parse_hunk(1, 1, "-a\r|+a")]);
         assert_eq!(change_heading(&other, ChangeTense::Made), "changed a.txt (+1 -1)");
         assert_eq!(change_lines(&other)[0].1, "1 - a\r");
     }
@@ -306,7 +310,7 @@ mod tests {
 
     #[test]
     fn extreme_line_numbers_and_embedded_newlines_are_shown() {
-        let wild = sample_change(vec![hunk(u64::MAX, 0, "-a\nb|+c| d")]);
+        let wild = sample_change(vec![parse_hunk(u64::MAX, 0, "-a\nb|+c| d")]);
         assert_eq!(change_lines(&wild)[0].1, format!("{} - a␊b", u64::MAX));
         assert_eq!(summarize_changes(&[wild.clone(), wild]), "2 files (+2 -2)");
     }

@@ -8,7 +8,7 @@ use jaato_runtime::{ModelState, Runtime, list_search_folders, visible};
 use serde_json::json;
 
 use crate::args::GlobalArgs;
-use crate::exit::{CommandFailure, CommandResult, Exit, exit_of};
+use crate::exit::{CommandFailure, CommandResult, Exit, exit_for_error};
 use crate::{command, grant, mcp, report, start};
 
 /// The memory needed to load the default model, in bytes.
@@ -21,7 +21,7 @@ const SERVER_WAIT: Duration = Duration::from_secs(5);
 const WEB_SEARCH: &str = "web-search";
 
 /// Reports what is found and what is missing. Fails if the configured model could not do a task.
-pub async fn doctor(global: GlobalArgs) -> CommandResult {
+pub async fn run_doctor(global: GlobalArgs) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     report::print_line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
     print_finding("executable", &runtime.setup().executable.display().to_string())?;
@@ -55,7 +55,7 @@ pub async fn doctor(global: GlobalArgs) -> CommandResult {
         );
     }
     // A model that cannot be asked would fail a task with the same exit code.
-    let exit = match exit_of(error.kind) {
+    let exit = match exit_for_error(error.kind) {
         Exit::Failed => Exit::Provider,
         other => other,
     };
@@ -100,7 +100,7 @@ fn check_plugins(runtime: &Runtime) -> Result<(), CommandFailure> {
     let tools = registry.tools().count();
     print_finding("plugins", &format!("{active} of {} available, {tools} tools", entries.len()))?;
     for entry in entries {
-        if let Some((why, hint)) = entry.why_not() {
+        if let Some((why, hint)) = entry.unusable_reason() {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             print_finding("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
         } else if let Some(lacking) = grant::missing_grants_line(runtime.setup(), entry) {
@@ -124,7 +124,7 @@ async fn web_search_state(runtime: &Runtime) -> Result<Vec<String>, CommandFailu
 async fn check_models(runtime: &Runtime) -> Result<Result<(), Error>, CommandFailure> {
     let default = &runtime.model();
     let (checked, (models, problems)) =
-        tokio::join!(runtime.check_model(SERVER_WAIT), runtime.models_within(SERVER_WAIT));
+        tokio::join!(runtime.check_model(SERVER_WAIT), runtime.list_models_within(SERVER_WAIT));
     for model in &models {
         let state = match &model.state {
             ModelState::Remote => "".to_owned(),

@@ -34,10 +34,10 @@ const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 const CONFINEMENT: &str = "tools can access only files in the allowed folders; jaato does not confine commands yet: only an environment that does so itself (a container, a sandbox) confines them";
 
 /// Lists the environments.
-pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub async fn list_environments(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     report::print_problems(&start::list_problems(runtime));
-    let environments = runtime.environments();
+    let environments = runtime.list_environments();
     if as_json {
         let listed = environments.iter().map(|it| {
             json!({
@@ -47,7 +47,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
                 "default": it.is_default,
             })
         });
-        return report::exact_json(&listed.collect());
+        return report::print_exact_json(&listed.collect());
     }
     if environments.is_empty() {
         report::print_line("no execution environments")?;
@@ -67,19 +67,23 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
 }
 
 /// Sets up an environment and describes it.
-pub async fn show(global: GlobalArgs, args: &EnvironmentArgs, as_json: bool) -> CommandResult {
+pub async fn show_environment(
+    global: GlobalArgs,
+    args: &EnvironmentArgs,
+    as_json: bool,
+) -> CommandResult {
     let (runtime, session) = environment_session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let notice = |text: String| report::print_notes(&text);
     let facts = tokio::select! {
         () = cancel.cancelled() => Err(Error::cancelled()),
-        facts = runtime.environment_of(session.id(), notice) => facts,
+        facts = runtime.environment_facts(session.id(), notice) => facts,
     };
-    close(runtime, session).await;
+    close_session(runtime, session).await;
     let facts = facts?;
     if as_json {
-        return report::exact_json(&json!(facts));
+        return report::print_exact_json(&json!(facts));
     }
     report::print_line(&describe_environment(&facts))?;
     Ok(Exit::Done)
@@ -129,19 +133,20 @@ pub async fn run_in_environment(
     cancel_on_signals(cancel.clone());
     let spawn = Spawn { directory, ..spawn_for_command(command) }.deadline_ms(EXEC_DEADLINE_MS);
     let mut failed = None;
-    let ran = runtime.execute(session.id(), &spawn, read_input(), &cancel, |stream, bytes| {
-        let channel = match stream {
-            OutputStream::Stdout => Channel::Output,
-            OutputStream::Stderr => Channel::Errors,
-        };
-        if let Err(error) = terminal::pass(channel, bytes) {
-            // No one reads the output, so the command need not continue.
-            failed.get_or_insert(error);
-            cancel.cancel();
-        }
-    });
+    let ran =
+        runtime.execute(session.id(), &spawn, read_piped_input(), &cancel, |stream, bytes| {
+            let channel = match stream {
+                OutputStream::Stdout => Channel::Output,
+                OutputStream::Stderr => Channel::Errors,
+            };
+            if let Err(error) = terminal::pass(channel, bytes) {
+                // No one reads the output, so the command need not continue.
+                failed.get_or_insert(error);
+                cancel.cancel();
+            }
+        });
     let exit = ran.await;
-    close(runtime, session).await;
+    close_session(runtime, session).await;
     if let Some(error) = failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
         return Err(CommandFailure::new(Exit::Failed, format!("cannot write the output: {error}")));
     }
@@ -178,7 +183,7 @@ fn exit_with_process(exit: &ProcessExit) -> CommandResult {
 }
 
 /// Reads standard input on its own thread, unless it is a terminal.
-fn read_input() -> Option<mpsc::Receiver<Vec<u8>>> {
+fn read_piped_input() -> Option<mpsc::Receiver<Vec<u8>>> {
     if terminal::input_is_terminal() {
         return None;
     }
@@ -200,7 +205,7 @@ fn read_input() -> Option<mpsc::Receiver<Vec<u8>>> {
 pub struct DiscardingEventSink;
 
 impl EventSink for DiscardingEventSink {
-    fn event(&self, _envelope: EventEnvelope) {}
+    fn receive_event(&self, _envelope: EventEnvelope) {}
 }
 
 async fn environment_session(
@@ -212,11 +217,11 @@ async fn environment_session(
     let runtime = start::start_runtime(arguments).await?;
     let mut options = SessionOptions::unattended(Arc::new(DiscardingEventSink));
     options.environment_options = start::environment_options(&runtime, args)?;
-    let session = runtime.session_for_calls(options)?;
+    let session = runtime.open_session_for_calls(options)?;
     Ok((runtime, session))
 }
 
-async fn close(runtime: Runtime, session: Session) {
+async fn close_session(runtime: Runtime, session: Session) {
     runtime.close_session(session.id()).await;
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
 }

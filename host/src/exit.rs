@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use jaato_runtime::config::NoHomeFolder;
 use jaato_runtime::loader::mark_work_done;
-use jaato_runtime::registry::nearest;
+use jaato_runtime::registry::nearest_name;
 use jaato_runtime::types::{Error, ErrorKind};
 
 use crate::terminal;
@@ -35,7 +35,7 @@ pub enum Exit {
 impl Exit {
     /// Returns the worse of two ends in one conversation: a failure is worse than a limit, and the
     /// worst is the user's cancellation.
-    pub fn worse(self, other: Self) -> Self {
+    pub fn worse_of(self, other: Self) -> Self {
         let rank = |exit| match exit {
             Self::Done => 0,
             Self::Limit => 1,
@@ -102,7 +102,7 @@ impl CommandFailure {
     /// known name.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let failure = Self::new(Exit::Usage, format!("there is no {what} `{name}`"));
-        match nearest(name, known) {
+        match nearest_name(name, known) {
             Some(near) => failure.hint(format!("did you mean `{near}`?")),
             None => failure.hint(format!("`jaato {what} list` lists them")),
         }
@@ -129,12 +129,12 @@ impl From<NoHomeFolder> for CommandFailure {
 
 impl From<Error> for CommandFailure {
     fn from(error: Error) -> Self {
-        Self { exit: exit_of(error.kind), message: error.message, hint: error.hint }
+        Self { exit: exit_for_error(error.kind), message: error.message, hint: error.hint }
     }
 }
 
 /// Returns the exit code for an error's kind.
-pub fn exit_of(kind: ErrorKind) -> Exit {
+pub fn exit_for_error(kind: ErrorKind) -> Exit {
     match kind {
         ErrorKind::InvalidArguments | ErrorKind::UnknownTool => Exit::Usage,
         ErrorKind::Configuration => Exit::Configuration,

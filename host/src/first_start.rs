@@ -30,14 +30,14 @@ struct OfferedModel {
 ///
 /// # Errors
 /// If the terminal is gone, or if the user chooses none.
-pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailure> {
+pub async fn ask_for_model(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailure> {
     let config = &runtime.setup().config;
     if !terminal::can_choose() || config.offline {
         return Ok(None);
     }
     let is_default =
-        config.origins("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
-    let mut offered = if is_default { with_keys(runtime) } else { Vec::new() };
+        config.origins_of_key("model").iter().all(|origin| origin.layer() == ConfigLayer::BuiltIn);
+    let mut offered = if is_default { models_with_keys(runtime) } else { Vec::new() };
     let download = if config.local_download { None } else { pending_download(runtime) };
     if offered.is_empty() && download.is_none() {
         return Ok(None);
@@ -61,7 +61,7 @@ pub async fn ask(runtime: &Runtime) -> Result<Option<ModelChoice>, CommandFailur
 }
 
 /// Returns the models of providers whose keys were found.
-fn with_keys(runtime: &Runtime) -> Vec<OfferedModel> {
+fn models_with_keys(runtime: &Runtime) -> Vec<OfferedModel> {
     let mut offered = Vec::new();
     for provider in runtime.providers() {
         let found = provider.keys.iter().find_map(|key| key.found.as_deref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use jaato_runtime::saved::Saving;
+use jaato_runtime::saved::SaveMode;
 use jaato_runtime::session_loop::{Cancel, GcPreview, PlannedTurn, Session};
 use jaato_runtime::{Runtime, SessionOptions, preview_json, visible};
 
@@ -30,27 +30,30 @@ pub struct GcPlanArgs {
 }
 
 /// Shows what a gc would leave out of a saved session, and changes nothing.
-pub async fn plan(global: GlobalArgs, args: GcPlanArgs) -> CommandResult {
+pub async fn preview_gc(global: GlobalArgs, args: GcPlanArgs) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
-    let planned = plan_in(&runtime, &args).await;
-    start::close(runtime).await;
+    let planned = preview_in(&runtime, &args).await;
+    start::close_runtime(runtime).await;
     let preview = planned?;
     if args.json {
-        return report::exact_json(&preview_json(&preview));
+        return report::print_exact_json(&preview_json(&preview));
     }
-    show(&preview)?;
+    print_preview(&preview)?;
     Ok(Exit::Done)
 }
 
-async fn plan_in(runtime: &Runtime, args: &GcPlanArgs) -> Result<GcPreview, CommandFailure> {
-    let mut session = open(runtime, args).await?;
+async fn preview_in(runtime: &Runtime, args: &GcPlanArgs) -> Result<GcPreview, CommandFailure> {
+    let mut session = open_saved_session(runtime, args).await?;
     let preview = session.preview_gc(&Cancel::new()).await;
     runtime.close_session(session.id()).await;
     Ok(preview?)
 }
 
 /// Starts a session with the conversation of the saved one. Nothing is saved.
-async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFailure> {
+async fn open_saved_session(
+    runtime: &Runtime,
+    args: &GcPlanArgs,
+) -> Result<Session, CommandFailure> {
     let saving = SavingArgs {
         resume: args.resume.clone().map(Some),
         newest: args.resume.is_none(),
@@ -59,17 +62,17 @@ async fn open(runtime: &Runtime, args: &GcPlanArgs) -> Result<Session, CommandFa
     let SessionChoice::Saved(id) = resume::choose_session(runtime.setup(), &saving).await? else {
         unreachable!("a session was asked for")
     };
-    let read = resume::read(runtime, &id)?;
+    let read = resume::read_session(runtime, &id)?;
     report::print_problems(&read.restored.problems);
     let options = SessionOptions {
         model: args.model.clone(),
-        saving: Saving::Look(Box::new(read)),
+        saving: SaveMode::Look(Box::new(read)),
         ..SessionOptions::unattended(Arc::new(DiscardingEventSink))
     };
-    Ok(runtime.session(options)?)
+    Ok(runtime.open_session(options)?)
 }
 
-fn show(preview: &GcPreview) -> Result<(), CommandFailure> {
+fn print_preview(preview: &GcPreview) -> Result<(), CommandFailure> {
     let GcPreview { source, context_limit, tokens_before, tokens_after, .. } = preview;
     report::print_line(&format!(
         "{}: about {tokens_before} -> {tokens_after} of {context_limit} tokens{}",

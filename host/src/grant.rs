@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{GrantStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, nearest};
+use jaato_runtime::registry::{PluginEntry, nearest_name};
 use jaato_runtime::types::grant::{GRANTS, grant_named};
 use jaato_runtime::{GrantHolder, GrantStanding, Runtime, Setup};
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{find, report, start, trust};
 
 /// Grants a plugin requested services, or all of them if none are named.
-pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
+pub async fn grant_services(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
     let entry = find::find_plugin(&runtime, &registry, name)?;
     if entry.description().is_none() {
-        let (why, hint) = entry.why_not().unwrap_or_default();
+        let (why, hint) = entry.unusable_reason().unwrap_or_default();
         let text = format!("cannot ask plugin `{name}` for its grants: {why}");
         return Err(CommandFailure::new(Exit::Plugin, text).maybe_hint(hint));
     }
@@ -39,7 +39,7 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
         return Ok(Exit::Done);
     };
     grant_store(setup)?
-        .grant(name, digest, wanted.iter().copied(), SystemTime::now())
+        .grant_services(name, digest, wanted.iter().copied(), SystemTime::now())
         .map_err(trust::trust_failure)?;
     report::print_sentence(&format!("plugin `{name}` may now:"))?;
     print_services(wanted.iter().copied())?;
@@ -51,7 +51,7 @@ pub async fn grant(global: GlobalArgs, name: &str, services: &[String]) -> Comma
 
 /// Revokes a plugin's services, or all of them if none are named. The plugin does not have to exist
 /// any longer.
-pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
+pub async fn revoke_services(global: GlobalArgs, name: &str, services: &[String]) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
     refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
@@ -59,7 +59,7 @@ pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> Comm
         check_grant_name(service)?;
     }
     let names: Vec<_> = services.iter().map(String::as_str).collect();
-    let taken = grant_store(setup)?.revoke(name, &names).map_err(trust::trust_failure)?;
+    let taken = grant_store(setup)?.revoke_services(name, &names).map_err(trust::trust_failure)?;
     if !taken.is_empty() {
         report::print_sentence(&format!("plugin `{name}` may no longer:"))?;
         print_services(taken.iter().map(String::as_str))?;
@@ -78,8 +78,8 @@ pub async fn revoke(global: GlobalArgs, name: &str, services: &[String]) -> Comm
 }
 
 /// Gives a trusted file the grants of an earlier one with the same name, and reports them.
-pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), CommandFailure> {
-    let carried = GrantStore::in_folder(data).carry_over(name, digest, SystemTime::now());
+pub fn carry_over_grants(data: &Path, name: &str, digest: &str) -> Result<(), CommandFailure> {
+    let carried = GrantStore::in_folder(data).carry_over_grants(name, digest, SystemTime::now());
     let carried: BTreeSet<String> = carried.map_err(trust::trust_failure)?;
     if carried.is_empty() {
         return Ok(());
@@ -90,19 +90,19 @@ pub fn carry_over(data: &Path, name: &str, digest: &str) -> Result<(), CommandFa
 }
 
 /// Prints the services that a plugin requests, in `plugin show`.
-pub fn print(runtime: &Runtime, entry: &PluginEntry) -> Result<(), CommandFailure> {
+pub fn print_grants(runtime: &Runtime, entry: &PluginEntry) -> Result<(), CommandFailure> {
     for (name, standing) in runtime.setup().grants.requested_grants(entry) {
         let allows = describe_grant(name);
         report::print_line(&format!("  asks for    {name}: {allows} ({})", standing.name()))?;
     }
-    match runtime.setup().grants.command(entry) {
+    match runtime.setup().grants.grant_command(entry) {
         Some(command) => report::print_line(&format!("              {command}")),
         None => Ok(()),
     }
 }
 
 /// Returns the services that a plugin requests as JSON.
-pub fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
+pub fn grants_to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let asked = runtime.setup().grants.requested_grants(entry).into_iter();
     let asked = asked.map(|(name, standing)| {
         json!({
@@ -155,7 +155,7 @@ fn check_grant_name(service: &str) -> Result<(), CommandFailure> {
         return Ok(());
     }
     let names = || GRANTS.iter().map(|grant| grant.name);
-    let hint = match nearest(service, names()) {
+    let hint = match nearest_name(service, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
     };
@@ -175,5 +175,5 @@ pub fn describe_grant(name: &str) -> &'static str {
 }
 
 fn grant_store(setup: &Setup) -> Result<GrantStore, CommandFailure> {
-    Ok(GrantStore::in_folder(setup.folders.data()?))
+    Ok(GrantStore::in_folder(setup.folders.data_folder()?))
 }

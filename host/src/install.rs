@@ -9,7 +9,7 @@ use jaato_runtime::registry::{PluginCandidate, PluginFileTrust};
 use jaato_runtime::types::grant::requested_grants;
 use jaato_runtime::types::{Description, Manifest};
 use jaato_runtime::{
-    Runtime, Setup, list_search_folders, registry_rules, sha256_of, trust_line, visible,
+    Runtime, Setup, file_sha256, list_search_folders, registry_rules, trust_line, visible,
 };
 
 use crate::args::GlobalArgs;
@@ -17,14 +17,14 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{plugin, report, start, trust};
 
 /// Installs a plugin from this machine.
-pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
+pub async fn install_plugin(global: GlobalArgs, what: &Path) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let setup = runtime.setup();
-    let checked = check_source(&runtime, what).await?;
+    let checked = check_install_source(&runtime, what).await?;
     let CheckedPlugin { source, description, unusable, folder } = checked;
     let manifest = source.manifest();
     let name = &manifest.name;
-    let installed = install::install(&source, &folder).map_err(install_failure)?;
+    let installed = install::install_plugin(&source, &folder).map_err(install_failure)?;
     let instead = match &installed.before {
         Some(before) => format!(", in place of {before}"),
         None => String::new(),
@@ -39,7 +39,7 @@ pub async fn install(global: GlobalArgs, what: &Path) -> CommandResult {
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
         report::print_line(&format!("it is disabled: `jaato plugin enable {name}` enables it"))?;
     }
-    say_lacking(setup, &source, &description, &installed.path)?;
+    report_missing_grants(setup, &source, &description, &installed.path)?;
     if is_trusted(setup, &installed.path)? {
         report::print_line("this content is already trusted: it runs inside jaato")?;
         return Ok(Exit::Done);
@@ -68,9 +68,12 @@ pub struct CheckedPlugin {
 ///
 /// # Errors
 /// If it could not be used, or would take a name from a used plugin.
-pub async fn check_source(runtime: &Runtime, what: &Path) -> Result<CheckedPlugin, CommandFailure> {
+pub async fn check_install_source(
+    runtime: &Runtime,
+    what: &Path,
+) -> Result<CheckedPlugin, CommandFailure> {
     let setup = runtime.setup();
-    let folder = own_folder(setup)?;
+    let folder = own_plugin_folder(setup)?;
     let source = InstallSource::find(what, &folder).map_err(install_failure)?;
     refuse_shipped_name(setup, source.manifest())?;
     let description = plugin::describe_plugin(setup, source.file()).await?;
@@ -92,7 +95,7 @@ fn refuse_shipped_name(setup: &Setup, manifest: &Manifest) -> Result<(), Command
 }
 
 /// Reports the requested services that the plugin was not granted.
-fn say_lacking(
+fn report_missing_grants(
     setup: &Setup,
     source: &InstallSource,
     description: &Description,
@@ -152,9 +155,9 @@ fn refuse_conflict(
 }
 
 /// Removes a plugin from the user's own folder.
-pub fn remove(global: GlobalArgs, name: &str) -> CommandResult {
+pub fn remove_plugin(global: GlobalArgs, name: &str) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
-    own_folder(&setup)?;
+    own_plugin_folder(&setup)?;
     let all = placed_plugins(&list_search_folders(&setup));
     let named: Vec<_> = all.iter().filter(|plugin| plugin.manifest.name.as_str() == name).collect();
     let is_own = |plugin: &&&PlacedPlugin| plugin.file.place == PlaceKind::User;
@@ -202,20 +205,20 @@ fn placed_elsewhere_failure(name: &str, plugin: &PlacedPlugin) -> CommandFailure
         .hint(format!("`jaato plugin disable {name}` disables it"))
 }
 
-fn own_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
-    Ok(setup.folders.plugins()?)
+fn own_plugin_folder(setup: &Setup) -> Result<PathBuf, CommandFailure> {
+    Ok(setup.folders.plugins_folder()?)
 }
 
 fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, CommandFailure> {
-    let Ok(data) = setup.folders.data() else { return Ok(false) };
+    let Ok(data) = setup.folders.data_folder() else { return Ok(false) };
     match TrustStore::in_folder(data).is_plugin_trusted(&digest_file(file)?) {
-        Err(error) if error.is_of_record() => Ok(false),
+        Err(error) if error.is_record_error() => Ok(false),
         told => told.map_err(trust::trust_failure),
     }
 }
 
 pub fn digest_file(file: &Path) -> Result<String, CommandFailure> {
-    sha256_of(file).map_err(|error| {
+    file_sha256(file).map_err(|error| {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })
 }

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(value: Value, columns: usize, expected: Expect) {
+    fn check_drawing(value: Value, columns: usize, expected: Expect) {
         let Value::Object(content) = value else { panic!("no object") };
         let lines = draw_object(&content, columns);
         for line in &lines {
@@ -149,7 +149,7 @@ mod tests {
         expected.assert_eq(&(lines.join("\n") + "\n"));
     }
 
-    fn objects() -> Value {
+    fn sample_objects() -> Value {
         json!({ "tools": [{
             "tool": "search",
             "items": [{
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn each_number_is_on_its_own_line() {
         let gc = json!({ "messages_removed": 4, "tokens_before": 900, "note": null });
-        check(
+        check_drawing(
             gc,
             40,
             expect![[r#"
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn objects_are_shown_as_lists_at_forty_columns() {
-        check(
-            objects(),
+        check_drawing(
+            sample_objects(),
             40,
             expect![[r#"
             tools:
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn objects_are_shown_as_tables_at_eighty_columns() {
-        check(
-            objects(),
+        check_drawing(
+            sample_objects(),
             80,
             expect![[r#"
             tools:
@@ -228,7 +228,7 @@ mod tests {
     fn texts_of_several_lines_and_lists_keep_their_shape() {
         let value =
             json!({ "text": "one\ntwo", "tags": ["a", "b"], "deep": [[1, [2]], "x"], "none": [] });
-        check(
+        check_drawing(
             value,
             100,
             expect![[r#"
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn empty_answer_is_drawn_as_nothing() {
-        check(
+        check_drawing(
             json!({}),
             40,
             expect![[r#"

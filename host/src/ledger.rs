@@ -29,7 +29,7 @@ pub struct LedgerShowArgs {
 }
 
 /// Shows the ledger turn by turn, and its totals.
-pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
+pub fn show_ledger(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
@@ -61,7 +61,7 @@ pub fn show(global: GlobalArgs, args: LedgerShowArgs) -> CommandResult {
         let json = serde_json::to_value(&summary).map_err(|error| {
             CommandFailure::new(Exit::Failed, format!("cannot show it: {error}"))
         })?;
-        return report::exact_json(&json);
+        return report::print_exact_json(&json);
     }
     if summary.turns.is_empty() {
         let text = match (is_there, &args.session) {
@@ -112,8 +112,8 @@ fn turn_row(row: &TurnRow) -> Vec<String> {
     // The table shows whole seconds, although the records have more precise times.
     let time = row.started.split('.').next().unwrap_or_default().replace('T', " ");
     let (requests, calls) = (
-        with_failed(totals.requests, totals.failed_requests),
-        with_failed(totals.tool_calls, totals.failed_tool_calls),
+        count_with_failed(totals.requests, totals.failed_requests),
+        count_with_failed(totals.tool_calls, totals.failed_tool_calls),
     );
     vec![
         time,
@@ -142,7 +142,7 @@ fn format_cost(totals: &UsageTotals) -> String {
     format!("${}{more}", Dollars::from_micros(totals.cost_micro_usd))
 }
 
-fn with_failed(all: u64, failed: u64) -> String {
+fn count_with_failed(all: u64, failed: u64) -> String {
     if failed == 0 { all.to_string() } else { format!("{all} ({failed} failed)") }
 }
 

@@ -30,7 +30,7 @@ pub async fn login(global: GlobalArgs, name: String) -> CommandResult {
     }
     // The name under which the key is looked up, however the user wrote it.
     let name = provider.name.clone();
-    let form = stored.store(&commands, &name, &key).await.map_err(CommandFailure::from)?;
+    let form = stored.store_key(&commands, &name, &key).await.map_err(CommandFailure::from)?;
     let place = match form {
         SecretStorageKind::Tool => "the system's secret tool",
         SecretStorageKind::File => "a file that only you can read",
@@ -53,7 +53,8 @@ pub async fn logout(global: GlobalArgs, name: String) -> CommandResult {
     let dashed = name.replace('_', "-");
     let mut removed = false;
     for name in [&name, &dashed].into_iter().filter(|_| is_name) {
-        removed = removed || stored.remove(&commands, name).await.map_err(CommandFailure::from)?;
+        removed =
+            removed || stored.remove_key(&commands, name).await.map_err(CommandFailure::from)?;
     }
     if !removed {
         let text = format!("no saved API key for `{name}`");

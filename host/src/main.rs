@@ -69,8 +69,8 @@ fn main() -> ExitCode {
         return jaato_process::guardian_main();
     }
     // Before anything reads a key, in the host and in each child that runs a plugin.
-    platform::close_memory();
-    platform::outlive_full_files();
+    platform::protect_memory();
+    platform::ignore_file_size_signal();
     let mut words: Vec<OsString> = std::env::args_os().collect();
     // `jaato` without arguments starts a chat if a user is present. Otherwise clap prints the help.
     if words.len() == 1 && terminal::input_is_terminal() && terminal::errors_are_terminal() {

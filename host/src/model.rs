@@ -7,7 +7,9 @@ use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::{
     Asset, Delta, Error, ErrorKind, Event, EventEnvelope, ModelId, SessionId,
 };
-use jaato_runtime::{Assets, DeltaCallback, ModelState, Runtime, WeightsSource, delta_of};
+use jaato_runtime::{
+    Assets, DeltaCallback, ModelState, Runtime, WeightsSource, asset_progress_delta,
+};
 use serde_json::json;
 
 use crate::args::{GlobalArgs, OutputForm};
@@ -20,9 +22,9 @@ use crate::{report, start};
 const IMPORTED_ARCHITECTURE: &str = "qwen2";
 
 /// Lists the models that can be used.
-pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub async fn list_models(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
-    let (models, problems) = runtime.models().await;
+    let (models, problems) = runtime.list_models().await;
     let default = runtime.model();
     if as_json {
         let models: Vec<_> = models
@@ -42,7 +44,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
             })
             .collect();
         runtime.close().await;
-        return report::exact_json(&json!({ "models": models, "problems": problems }));
+        return report::print_exact_json(&json!({ "models": models, "problems": problems }));
     }
     report::print_problems(&start::list_problems(&runtime));
     report::print_problems(&problems);
@@ -68,7 +70,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
 }
 
 /// Fetches a model's weights, or lets its provider's server fetch them.
-pub async fn pull(global: GlobalArgs, model: Option<String>) -> CommandResult {
+pub async fn pull_model(global: GlobalArgs, model: Option<String>) -> CommandResult {
     let mut setup = start::read_setup(start::setup_arguments(global))?;
     // The command asks for exactly that.
     setup.config.local_download = true;
@@ -77,7 +79,7 @@ pub async fn pull(global: GlobalArgs, model: Option<String>) -> CommandResult {
     match runtime.weights_source(&wanted) {
         Some(WeightsSource::Asset(asset)) => fetch_weights(runtime, asset).await,
         Some(WeightsSource::Provider(model)) => pull_to_server(runtime, model).await,
-        None => Err(no_weights(&wanted, &runtime.declared_assets())),
+        None => Err(no_weights_failure(&wanted, &runtime.declared_assets())),
     }
 }
 
@@ -97,7 +99,7 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
         }
         Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
         Err(error) if error.kind == ErrorKind::UnknownOperation => {
-            Err(no_weights(&model, &declared))
+            Err(no_weights_failure(&model, &declared))
         }
         Err(Error { kind, message, hint, .. }) => {
             let exit = match kind {
@@ -112,7 +114,7 @@ async fn pull_to_server(runtime: Runtime, model: ModelId) -> CommandResult {
 }
 
 async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
-    let assets = list_assets(&runtime)?;
+    let assets = require_assets(&runtime)?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
@@ -141,9 +143,13 @@ async fn fetch_weights(runtime: Runtime, asset: Asset) -> CommandResult {
 }
 
 /// Imports weights from a file.
-pub async fn import(global: GlobalArgs, file: &Path, name: Option<String>) -> CommandResult {
+pub async fn import_weights(
+    global: GlobalArgs,
+    file: &Path,
+    name: Option<String>,
+) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
-    let (declared, assets) = (runtime.declared_assets(), list_assets(&runtime)?.clone());
+    let (declared, assets) = (runtime.declared_assets(), require_assets(&runtime)?.clone());
     let cancel = Cancel::new();
     let view = View::start(OutputForm::Text, cancel.clone());
     let report = asset_reporter(&view);
@@ -181,11 +187,11 @@ fn import_declared(
     let bytes = std::fs::metadata(file).map(|metadata| metadata.len()).unwrap_or(0);
     let known = declared.iter().find(|asset| asset.bytes == bytes);
     if let Some(asset) = known {
-        return Ok((asset.id.clone(), assets.import(file, asset, report)?));
+        return Ok((asset.id.clone(), assets.import_asset(file, asset, report)?));
     }
     // The import reports any problem with the path itself.
     if let Some(asset) = declared.first().filter(|_| bytes == 0) {
-        return Ok((asset.id.clone(), assets.import(file, asset, report)?));
+        return Ok((asset.id.clone(), assets.import_asset(file, asset, report)?));
     }
     let text = format!(
         "jaato does not know the model in `{}`: no known file has {bytes} bytes",
@@ -195,7 +201,7 @@ fn import_declared(
         .with_hint("`--name NAME` imports it under your own name"))
 }
 
-fn list_assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
+fn require_assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
     runtime.assets().ok_or_else(|| {
         CommandFailure::new(
             Exit::Configuration,
@@ -205,7 +211,7 @@ fn list_assets(runtime: &Runtime) -> Result<&Assets, CommandFailure> {
     })
 }
 
-fn no_weights(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
+fn no_weights_failure(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
     let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
     let failure =
         CommandFailure::new(Exit::Usage, format!("no weights to download for `{wanted}`"));
@@ -218,7 +224,7 @@ fn no_weights(wanted: &ModelId, declared: &[Asset]) -> CommandFailure {
 /// Shows the events of a fetch or an import as a session would.
 fn asset_reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
     let tell = delta_printer(view);
-    Arc::new(move |event| tell(delta_of(&event)))
+    Arc::new(move |event| tell(asset_progress_delta(&event)))
 }
 
 /// Shows deltas while models are fetched.
@@ -241,7 +247,7 @@ fn delta_printer(view: &Arc<View>) -> DeltaCallback {
             | Delta::Unknown => return,
         };
         let session = SessionId::from("");
-        view.event(EventEnvelope { v: EventEnvelope::VERSION, seq: 0, session, event });
+        view.receive_event(EventEnvelope { v: EventEnvelope::VERSION, seq: 0, session, event });
     })
 }
 

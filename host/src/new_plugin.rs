@@ -26,7 +26,7 @@ pub enum NewPluginKind {
 }
 
 /// Writes the crate, and prints the next steps.
-pub fn write(
+pub fn write_new_plugin(
     name: &str,
     kind: NewPluginKind,
     path: Option<PathBuf>,

@@ -3,8 +3,8 @@
 mod change;
 mod log;
 
-pub use change::{RuleArgs, add, remove};
-pub use log::log;
+pub use change::{RuleArgs, add_rule_command, remove_rule_command};
+pub use log::show_decision_log;
 
 use std::path::Path;
 
@@ -12,8 +12,9 @@ use clap::Args;
 use jaato_runtime::config::permissions::{RuleCase, RuleFiles, read_cases};
 use jaato_runtime::policy::shell::Doubt;
 use jaato_runtime::policy::{
-    AllowedTool, CallingAgent, Decision, DenyRules, Evaluation, PolicyCall, RuleEvaluation,
-    RuleFile, RuleLayer, RuleOutcome as Ruling, Rules, ToolDefinition, TouchedTarget, evaluate,
+    AllowedTool, CallingAgent, Decision, DenyRuleHandling, Evaluation, PolicyCall, RuleEvaluation,
+    RuleFile, RuleLayer, RuleOutcome as Ruling, Rules, ToolDefinition, TouchedTarget,
+    evaluate_call,
 };
 use jaato_runtime::registry::ToolEntry;
 use jaato_runtime::types::ToolName;
@@ -52,7 +53,7 @@ pub struct ExplainArgs {
 }
 
 /// Lists the rules of all files, highest precedence first.
-pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
+pub fn list_rules(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     let RuleFiles { files, warnings, .. } = rule_files(&setup);
     report::print_problems(&warnings);
@@ -83,7 +84,7 @@ pub fn list(global: GlobalArgs, as_json: bool, shipped: bool) -> CommandResult {
                 "broken": file.broken.as_ref().map(|(_, what)| what),
             })
         });
-        report::exact_json(&listed.collect())?;
+        report::print_exact_json(&listed.collect())?;
     } else {
         print_rules(&setup, &files, shipped)?;
     }
@@ -144,7 +145,7 @@ fn print_rules(setup: &Setup, files: &[RuleFile], shipped: bool) -> Result<(), C
 }
 
 /// Explains the decision about one call.
-pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
+pub async fn explain_call(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
     let arguments: Value = serde_json::from_str(&args.arguments).map_err(|error| {
         CommandFailure::new(Exit::Usage, format!("the arguments are not valid JSON: {error}"))
     })?;
@@ -155,8 +156,9 @@ pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
     let asked =
         ExplainedCall { tool: &args.tool, arguments: &arguments, agent: CallingAgent::MAIN };
     let answer = asked.evaluate_call(runtime, |call| {
-        let evaluation = evaluate(&rules, call);
-        let (why, hint) = (evaluation.decision.explain(call), evaluation.decision.hint(call));
+        let evaluation = evaluate_call(&rules, call);
+        let (why, hint) =
+            (evaluation.decision.explain(call), evaluation.decision.refusal_hint(call));
         (evaluation, why, hint)
     });
     let answer = answer.await?;
@@ -167,7 +169,7 @@ pub async fn explain(global: GlobalArgs, args: ExplainArgs) -> CommandResult {
         hint = Some(text.to_owned());
     }
     match args.output {
-        OutputForm::Json => report::exact_json(&evaluation_to_json(&evaluation, &why)),
+        OutputForm::Json => report::print_exact_json(&evaluation_to_json(&evaluation, &why)),
         OutputForm::Text => {
             let text = format_evaluation(&evaluation, &why, hint);
             report::print_sentence(visible::visible_text(&text).trim_end())?;
@@ -184,7 +186,7 @@ fn rules_with_options(setup: &Setup, files: RuleFiles, args: &ExplainArgs) -> Ru
     rules.allow_all = args.yes;
     rules.files = files.files;
     if args.ignore_deny_rules {
-        rules.deny_rules = DenyRules::Ignored;
+        rules.deny_rules = DenyRuleHandling::Ignored;
     }
     rules
 }
@@ -340,7 +342,7 @@ pub async fn test_rules(global: GlobalArgs, file: &Path) -> CommandResult {
         let agent = CallingAgent { agent_type, agent_name };
         let asked = ExplainedCall { tool, arguments, agent };
         let decided = asked.evaluate_call(runtime, |call| {
-            let decision = evaluate(&rules, call).decision;
+            let decision = evaluate_call(&rules, call).decision;
             let why = decision.explain(call);
             (decision.outcome, why)
         });

@@ -25,7 +25,7 @@ pub fn parse_mode(name: &str) -> Result<PolicyMode, String> {
 ///
 /// # Errors
 /// If the session is over.
-pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
+pub fn run_mode_command(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
     if name.is_empty() {
         report::print_remark(&mode_line(&session.rules()?.lock()));
         return Ok(Exit::Done);
@@ -44,7 +44,7 @@ pub fn mode(session: &SessionHandle, name: &str) -> Result<Exit, Error> {
 ///
 /// # Errors
 /// If the session is over.
-pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
+pub fn run_permissions_command(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     let rules = session.rules()?;
     let words: Vec<&str> = words.split_whitespace().collect();
     Ok(match words.as_slice() {
@@ -54,23 +54,23 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
             Exit::Done
         }
         ["remove", "all"] => {
-            let is_kept = rules.lock().answers().iter().any(is_kept);
+            let is_kept = rules.lock().answers().iter().any(is_permanent);
             session.change_rules(Rules::forget_answers)?;
             report::print_remark("Removed all answers: jaato will ask again.");
-            remark_kept(is_kept);
+            remark_permanent_rule(is_kept);
             Exit::Done
         }
         ["remove", number] => {
             let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
             let taken = match index {
-                Some(index) => session.change_rules(|it| it.take_back(index))?,
+                Some(index) => session.change_rules(|it| it.remove_answer(index))?,
                 None => None,
             };
             match taken {
                 Some(rule) => {
-                    let text = rule.pattern().text(rule.tool());
+                    let text = rule.pattern().describe_calls(rule.tool());
                     report::print_remark(&format!("removed: {}", visible::visible_name(&text)));
-                    remark_kept(is_kept(&rule));
+                    remark_permanent_rule(is_permanent(&rule));
                     Exit::Done
                 }
                 None => print_with_hint(
@@ -87,12 +87,12 @@ pub fn permissions(session: &SessionHandle, words: &str) -> Result<Exit, Error> 
 }
 
 /// Returns true if an answer is also a rule in the user's file.
-fn is_kept(rule: &SessionRule) -> bool {
+fn is_permanent(rule: &SessionRule) -> bool {
     rule.decision().duration_name() == "always"
 }
 
 /// Tells the user that the rule of a removed answer is still in the file.
-fn remark_kept(is_kept: bool) {
+fn remark_permanent_rule(is_kept: bool) {
     if is_kept {
         report::print_remark(
             "The rule in your permissions.toml still holds in later sessions: `jaato permission list` \
@@ -109,7 +109,7 @@ fn format_answers(rules: &Rules) -> String {
     }
     for (rule, number) in rules.answers().iter().zip(1..) {
         let what = if rule.decision().can_run() { "allowed" } else { "denied" };
-        let text = rule.pattern().text(rule.tool());
+        let text = rule.pattern().describe_calls(rule.tool());
         let scope = match rule.decision().duration_name() {
             "turn" => "for this turn",
             "always" => "in this folder",

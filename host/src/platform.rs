@@ -16,7 +16,7 @@ static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 ///
 /// Rust opens `/dev/null` in its place before `main`, so an answer would vanish there as if it had
 /// been written.
-pub fn output_was_closed() -> bool {
+pub fn is_output_closed() -> bool {
     OUTPUT_WAS_CLOSED.load(Relaxed)
 }
 
@@ -25,16 +25,16 @@ pub fn output_was_closed() -> bool {
 ///
 /// Uses a handler instead of `SIG_IGN`, so that programs started by commands get the default
 /// action.
-pub fn outlive_full_files() {
-    extern "C" fn nothing(_signal: libc::c_int) {}
+pub fn ignore_file_size_signal() {
+    extern "C" fn ignore_signal(_signal: libc::c_int) {}
     // Without one the signal ends the process, as it does by default.
     // SAFETY: the handler touches nothing, so it may run anywhere.
-    let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
+    let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(ignore_signal)) };
 }
 
 /// Stops the process group, as Ctrl-Z does at a terminal, and returns when it continues. Does not
 /// stop if nothing could continue it (the group is an orphan).
-pub fn stop_group() {
+pub fn stop_process_group() {
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // The others first, because any thread may take a signal to the group, and this one would
     // continue.
@@ -48,14 +48,14 @@ pub fn stop_group() {
 }
 
 /// Returns how many bytes can be read from standard input at once. Returns 0 if that is unknown.
-pub fn bytes_waiting() -> usize {
+pub fn pending_input_bytes() -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: the call writes one number to the given location.
     let asked = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::FIONREAD, &raw mut count) };
     if asked == 0 { usize::try_from(count).unwrap_or_default() } else { 0 }
 }
 
-extern "C" fn look_at_output() {
+extern "C" fn check_output_open() {
     // SAFETY: reading the flags of a descriptor touches no memory, and returns an error for one
     // that is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
@@ -67,7 +67,7 @@ extern "C" fn look_at_output() {
 #[used]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
-static LOOK_AT_OUTPUT: extern "C" fn() = look_at_output;
+static LOOK_AT_OUTPUT: extern "C" fn() = check_output_open;
 
 /// The handlers of some signals at one time.
 pub struct SignalHandlers(Vec<(Signal, SigAction)>);
@@ -77,7 +77,7 @@ impl SignalHandlers {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn remember(signals: &[Signal]) -> Result<Self, Errno> {
+    pub fn read_handlers(signals: &[Signal]) -> Result<Self, Errno> {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         let remember = |signal: &Signal| {
             // SAFETY: ignoring a signal runs nothing. Only setting a handler returns the old one.
@@ -117,7 +117,7 @@ const OPEN: &str = "JAATO_DUMPABLE";
 /// Protects this process's memory and variables from other processes of this user, for example a
 /// worker that runs an untrusted plugin, and from core files. Root can still read them.
 #[cfg(target_os = "linux")]
-pub fn close_memory() {
+pub fn protect_memory() {
     if std::env::var_os(OPEN).is_some_and(|value| value == "1") {
         return;
     }
@@ -127,4 +127,4 @@ pub fn close_memory() {
 
 /// Does nothing on systems without this protection.
 #[cfg(not(target_os = "linux"))]
-pub fn close_memory() {}
+pub fn protect_memory() {}

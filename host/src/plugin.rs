@@ -8,7 +8,8 @@ use jaato_runtime::registry::{PluginEntry, PluginFileTrust, PluginStatus};
 use jaato_runtime::types::hooks::Hook;
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Manifest, PluginKind};
 use jaato_runtime::{
-    Runtime, Setup, describe, forget_copy, loader, sha256_of, supervisor, trust_command, visible,
+    Runtime, Setup, describe_plugin_file, file_sha256, forget_copy, loader, supervisor,
+    trust_command, visible,
 };
 use serde_json::{Value, json};
 
@@ -26,13 +27,15 @@ const TOOLS_NAMED_MAX: usize = 20;
 const TOOLS_NAMED_OF_MANY: usize = 5;
 
 /// Lists the plugins, including those that could not be used.
-pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub async fn list_plugins(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
         let plugins = registry.plugins().iter();
         let plugins: Vec<_> = plugins.map(|entry| plugin_to_json(&runtime, entry)).collect();
-        return report::exact_json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
+        return report::print_exact_json(
+            &json!({ "plugins": plugins, "problems": runtime.problems() }),
+        );
     }
     report::print_problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
     report::print_problems(runtime.problems());
@@ -51,7 +54,7 @@ pub fn print_list(runtime: &Runtime) -> CommandResult {
     report::print_table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
     let mut hints = Vec::new();
     for entry in plugins {
-        if let Some((why, hint)) = entry.why_not() {
+        if let Some((why, hint)) = entry.unusable_reason() {
             let (name, path) = (&entry.candidate.manifest.name, plugin_path(entry));
             hints.push(visible::visible_name(&format!("{name} ({path}): {why}")).into_owned());
             hints.extend(hint.map(|hint| format!("  {}", visible::visible_name(&hint))));
@@ -79,20 +82,20 @@ pub fn print_list(runtime: &Runtime) -> CommandResult {
 }
 
 /// Shows one plugin.
-pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
+pub async fn show_plugin(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     if as_json {
         let registry = runtime.registry();
-        return report::exact_json(&plugin_to_json(
+        return report::print_exact_json(&plugin_to_json(
             &runtime,
             find::find_plugin(&runtime, &registry, name)?,
         ));
     }
-    print(&runtime, name)
+    print_plugin(&runtime, name)
 }
 
 /// Prints the current facts about one plugin.
-pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
+pub fn print_plugin(runtime: &Runtime, name: &str) -> CommandResult {
     let registry = runtime.registry();
     let entry = find::find_plugin(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
@@ -113,7 +116,7 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
             "  kept        its file was replaced by one that cannot be used: {why}"
         ))?;
     }
-    if let Some((why, hint)) = entry.why_not() {
+    if let Some((why, hint)) = entry.unusable_reason() {
         report::print_line(&format!("  not used    {}", visible::visible_name(&why)))?;
         if let Some(hint) = hint {
             report::print_line(&format!("              {}", visible::visible_name(&hint)))?;
@@ -126,7 +129,7 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
             visible::visible_name(tool.name.as_str())
         ))?;
     }
-    for OfferedFacet { kind, name, title } in others_of(manifest, description) {
+    for OfferedFacet { kind, name, title } in other_facets(manifest, description) {
         report::print_line(format!("  {kind:<11} {name} {title}").trim_end())?;
     }
     for left_out in &entry.left_out {
@@ -151,7 +154,7 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
     for command in &description.commands {
         report::print_line(&format!("  command     {}: {}", command.name, command.description))?;
     }
-    grant::print(runtime, entry)?;
+    grant::print_grants(runtime, entry)?;
     if let Some(schema) = &description.config_schema {
         report::print_line(&format!("  settings of [plugins.{}]:\n{schema:#}", manifest.name))?;
     }
@@ -159,11 +162,11 @@ pub fn print(runtime: &Runtime, name: &str) -> CommandResult {
 }
 
 /// Trusts a plugin file by its content.
-pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
+pub fn trust_plugin_file(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
     let manifest = read_manifest(file)?;
-    let has = sha256_of(file).map_err(|error| {
+    let has = file_sha256(file).map_err(|error| {
         CommandFailure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
     })?;
     if !has.eq_ignore_ascii_case(sha256.trim()) {
@@ -172,7 +175,7 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
         return Err(CommandFailure::new(Exit::Plugin, text)
             .hint("check `jaato plugin list` again before you trust it"));
     }
-    let data = setup.folders.data()?;
+    let data = setup.folders.data_folder()?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
@@ -181,12 +184,12 @@ pub fn trust(global: GlobalArgs, file: &Path, sha256: &str) -> CommandResult {
         "plugin `{}` is trusted with this content: {has}",
         manifest.name
     ))?;
-    grant::carry_over(data, manifest.name.as_str(), &has)?;
+    grant::carry_over_grants(data, manifest.name.as_str(), &has)?;
     Ok(Exit::Done)
 }
 
 /// Revokes the trust in a plugin's content: by a file, a digest, or the name of an existing plugin.
-pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
+pub async fn untrust_plugin(global: GlobalArgs, what: &str) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(workspace_trust::trust_failure)?;
@@ -203,7 +206,7 @@ pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
             }
         }
     } else {
-        sha256_of(Path::new(what)).map_err(|error| {
+        file_sha256(Path::new(what)).map_err(|error| {
             CommandFailure::new(
                 Exit::Usage,
                 format!("there is no plugin and no file `{what}`: {error}"),
@@ -211,11 +214,11 @@ pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
             .hint("`jaato plugin list` lists the plugins")
         })?
     };
-    let data = setup.folders.data()?;
+    let data = setup.folders.data_folder()?;
     let was_trusted = TrustStore::in_folder(data)
         .untrust_plugin(&digest)
         .map_err(workspace_trust::trust_failure)?;
-    let copies = setup.folders.trusted()?;
+    let copies = setup.folders.trusted_plugins_folder()?;
     forget_copy(&digest, &copies).map_err(|error| {
         let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
         CommandFailure::new(Exit::Plugin, text)
@@ -228,7 +231,7 @@ pub async fn untrust(global: GlobalArgs, what: &str) -> CommandResult {
 /// Lets a plugin describe itself, in a child process.
 pub async fn describe_plugin(setup: &Setup, file: &Path) -> Result<Description, CommandFailure> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let described = describe(&supervisor(setup), &setup.executable, &file).await;
+    let described = describe_plugin_file(&supervisor(setup), &setup.executable, &file).await;
     described.map_err(|error| CommandFailure {
         exit: Exit::Plugin,
         message: format!("cannot use `{}` as a plugin: {}", file.display(), error.message),
@@ -238,9 +241,9 @@ pub async fn describe_plugin(setup: &Setup, file: &Path) -> Result<Description, 
 
 /// Describes what a plugin offers.
 pub fn describe_offer(manifest: &Manifest, description: &Description) -> String {
-    let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
+    let tools = shorten_tool_names(description.tools.iter().map(|tool| tool.name.to_string()));
     let tools = (!tools.is_empty()).then(|| format!("tools {}", tools.join(", ")));
-    let others = others_of(manifest, description);
+    let others = other_facets(manifest, description);
     let others = others.map(|OfferedFacet { kind, name, .. }| format!("{kind} {name}"));
     let offered: Vec<_> = tools.into_iter().chain(others).collect();
     if offered.is_empty() { "no tools".to_owned() } else { offered.join("; ") }
@@ -255,7 +258,7 @@ struct OfferedFacet<'a> {
 }
 
 /// Lists what a plugin offers besides tools and commands, one row per kind.
-fn others_of<'a>(
+fn other_facets<'a>(
     manifest: &'a Manifest,
     description: &'a Description,
 ) -> impl Iterator<Item = OfferedFacet<'a>> {
@@ -305,7 +308,7 @@ fn plugin_path(entry: &PluginEntry) -> String {
 
 fn plugin_row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
     let manifest = &entry.candidate.manifest;
-    let runs = match (&entry.status, runtime.why_in_worker(entry)) {
+    let runs = match (&entry.status, runtime.worker_reason(entry)) {
         (PluginStatus::Active, None) => "inside jaato",
         (PluginStatus::Active, Some(_)) => "in a worker",
         (_, _) => "-",
@@ -336,13 +339,13 @@ fn plugin_status(entry: &PluginEntry) -> &'static str {
 fn describe_offers(entry: &PluginEntry) -> String {
     let Some(description) = entry.description() else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
-    let others = others_of(&entry.candidate.manifest, description);
+    let others = other_facets(&entry.candidate.manifest, description);
     let others = others.map(|OfferedFacet { kind, name, .. }| format!("{kind} {name}"));
-    tools_of(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    shorten_tool_names(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// Lists the names of tools. If there are many, only the first ones and the number of the others.
-fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
+fn shorten_tool_names(tools: impl Iterator<Item = String>) -> Vec<String> {
     let mut names: Vec<_> = tools.collect();
     if names.len() > TOOLS_NAMED_MAX {
         let more = names.split_off(TOOLS_NAMED_OF_MANY).len();
@@ -363,7 +366,7 @@ fn trust_text(entry: &PluginEntry) -> String {
 }
 
 fn run_location(runtime: &Runtime, entry: &PluginEntry) -> String {
-    match (&entry.status, runtime.why_in_worker(entry), &entry.candidate.trust) {
+    match (&entry.status, runtime.worker_reason(entry), &entry.candidate.trust) {
         (PluginStatus::Active, Some(why), _) => format!("in a worker, because {why}"),
         (PluginStatus::Active, None, PluginFileTrust::ByHash(_)) => {
             "inside jaato, from a private copy".to_owned()
@@ -374,7 +377,7 @@ fn run_location(runtime: &Runtime, entry: &PluginEntry) -> String {
 }
 
 fn plugin_to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
-    let (why, hint) = entry.why_not().unzip();
+    let (why, hint) = entry.unusable_reason().unzip();
     let digest = match &entry.candidate.trust {
         PluginFileTrust::ByHash(digest) | PluginFileTrust::No(digest) => Some(digest),
         PluginFileTrust::Shipped | PluginFileTrust::WorkspaceNot => None,
@@ -391,7 +394,7 @@ fn plugin_to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "runs": run_location(runtime, entry),
         "sha256": digest,
         "trusted": matches!(entry.candidate.trust, PluginFileTrust::Shipped | PluginFileTrust::ByHash(_)),
-        "asks_for": grant::to_json(runtime, entry),
+        "asks_for": grant::grants_to_json(runtime, entry),
         "manifest": entry.candidate.manifest,
         "description": entry.description(),
         "left_out": entry.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -35,7 +35,7 @@ const CALL: &str = "Call the tool `get_environment` with the aspect `os`, then n
 const LIST_WAIT: Duration = Duration::from_secs(15);
 
 /// Lists the providers.
-pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub async fn list_providers(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let providers = runtime.providers();
     let default = runtime.model();
@@ -59,7 +59,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
                 })
             })
             .collect();
-        return report::exact_json(&json!({ "providers": providers }));
+        return report::print_exact_json(&json!({ "providers": providers }));
     }
     let (unused, used): (Vec<_>, Vec<_>) = providers.iter().partition(|it| it.is_unused);
     let rows: Vec<_> = used
@@ -81,13 +81,13 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
 }
 
 /// Lists the models of a provider.
-pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> CommandResult {
+pub async fn list_models(global: GlobalArgs, name: Option<String>, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let configured = runtime.model().split().map(|(provider, _)| provider.to_owned());
     let name = name.or(configured).unwrap_or_default();
     let listed = runtime.models_of_provider(&name, LIST_WAIT).await;
     let facts = listed.map(|infos| {
-        let about = |info| runtime.facts_about(&name, info);
+        let about = |info| runtime.describe_model(&name, info);
         infos.iter().map(about).collect::<Vec<ModelFacts>>()
     });
     runtime.close().await;
@@ -107,7 +107,7 @@ pub async fn models(global: GlobalArgs, name: Option<String>, as_json: bool) -> 
                 })
             })
             .collect();
-        return report::exact_json(
+        return report::print_exact_json(
             &json!({ "models": models, "snapshot": snapshot_source().date }),
         );
     }
@@ -157,7 +157,7 @@ fn key_source(provider: &ProviderInfo) -> String {
 
 /// Asks a provider for a word and for a tool call, and reports the answers and their duration. Or
 /// runs all checks.
-pub async fn check(global: GlobalArgs, name: Option<String>, full: bool) -> CommandResult {
+pub async fn check_provider(global: GlobalArgs, name: Option<String>, full: bool) -> CommandResult {
     let mut arguments = start::setup_arguments(global);
     arguments.tools_only = Some(vec![TOOL.to_owned()]);
     let runtime = start::start_runtime(arguments).await?;
@@ -189,7 +189,7 @@ async fn ask_provider(runtime: &Runtime, name: Option<&str>, full: bool) -> Comm
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     if full {
-        return full_check::run(runtime, &provider, &model, &cancel).await;
+        return full_check::run_full_check(runtime, &provider, &model, &cancel).await;
     }
     run_check_turn(runtime, &model, &cancel).await
 }
@@ -240,7 +240,7 @@ struct TurnObservations {
 }
 
 impl EventSink for TurnObservations {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::TextDelta { .. } | Event::ThoughtDelta { .. } => {
                 self.first.lock().get_or_insert_with(Instant::now);
@@ -256,9 +256,9 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
     let mut options = SessionOptions::unattended(Arc::clone(&seen) as _);
     options.allow_all = true;
     options.model = Some(model.to_string());
-    let mut session = runtime.session(options).map_err(provider_failure)?;
+    let mut session = runtime.open_session(options).map_err(provider_failure)?;
     let begun = Instant::now();
-    let hello = session.turn(HELLO, cancel).await;
+    let hello = session.run_turn(HELLO, cancel).await;
     let whole = begun.elapsed();
     if hello.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);
@@ -282,7 +282,7 @@ async fn run_check_turn(runtime: &Runtime, model: &ModelId, cancel: &Cancel) -> 
         let source = if usage.cost_is_estimate { " by the price that is known" } else { "" };
         print_named_line("cost", &format!("${}{source}", Dollars::from_micros(cost)))?;
     }
-    let called = session.turn(CALL, cancel).await;
+    let called = session.run_turn(CALL, cancel).await;
     if called.outcome == TurnOutcome::Cancelled {
         return Ok(Exit::Cancelled);
     }

@@ -16,7 +16,7 @@ const RUNNING: &str = "a running `jaato chat` reloads the plugin itself: code wi
 tools with the next message";
 
 /// Describes plugins again, and reports what changed.
-pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
+pub async fn reload_plugins(global: GlobalArgs, name: Option<&str>) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     let described = describe_again(&setup, name).await;
     if let Some(name) = name.filter(|_| described.is_empty()) {
@@ -25,7 +25,7 @@ pub async fn reload(global: GlobalArgs, name: Option<&str>) -> CommandResult {
     }
     let (mut failures, mut useful) = (Vec::new(), 0);
     for file in described {
-        match (&file.now, file.now.as_ref().ok().and_then(PluginEntry::why_not)) {
+        match (&file.now, file.now.as_ref().ok().and_then(PluginEntry::unusable_reason)) {
             (Ok(entry), None) => {
                 useful += 1;
                 report::print_line(&describe_reload(&file, entry))?;
@@ -102,7 +102,7 @@ fn changed_tools(before: &[ToolSpec], now: &[ToolSpec]) -> Vec<String> {
 }
 
 /// Runs the words after `/plugin` in a conversation.
-pub async fn in_chat(
+pub async fn run_plugin_words(
     runtime: &Runtime,
     session: &mut Session,
     view: &View,
@@ -119,7 +119,7 @@ pub async fn in_chat(
         ["show", name] => {
             session.renew_tools(cancel).await;
             view.settle().await;
-            plugin::print(runtime, name)
+            plugin::print_plugin(runtime, name)
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
         ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,

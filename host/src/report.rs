@@ -92,7 +92,7 @@ pub fn indent_further_lines(text: &str) -> String {
 }
 
 /// Prints a requested JSON value, indented, for programs.
-pub fn exact_json(value: &Value) -> CommandResult {
+pub fn print_exact_json(value: &Value) -> CommandResult {
     check_write(terminal::print_json(&format!("{value:#}\n")))?;
     Ok(Exit::Done)
 }
@@ -105,12 +105,12 @@ pub fn print_json(value: &Value) -> CommandResult {
             print_line(&lines.join("\n"))?;
             Ok(Exit::Done)
         }
-        _ => exact_json(value),
+        _ => print_exact_json(value),
     }
 }
 
 /// Prints a JSON value as one line.
-pub fn json_line(value: &Value) -> Result<(), CommandFailure> {
+pub fn print_json_line(value: &Value) -> Result<(), CommandFailure> {
     check_write(terminal::print_json(&format!("{value}\n")))
 }
 

@@ -77,7 +77,7 @@ pub enum ObjectsForm {
 }
 
 /// Runs a task to its end.
-pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
+pub async fn run_task(global: GlobalArgs, args: RunArgs) -> CommandResult {
     terminal::reserve();
     let is_text = args.output == OutputForm::Text;
     if args.answers && is_text {
@@ -91,7 +91,8 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
         return show_prompt(runtime, &choice, args, &cancel).await;
     }
     let (words, piped) = read_task(&args).await?;
-    let saving = resume::open(&runtime, &choice, (&args.session, &args.follow.saving), None)?;
+    let saving =
+        resume::open_saving(&runtime, &choice, (&args.session, &args.follow.saving), None)?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     if args.follow.thoughts {
@@ -99,20 +100,20 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     }
     let client = args.answers.then(AnswerClient::start);
     let watch = match &client {
-        Some(client) => client.observers(&view),
+        Some(client) => client.session_observers(&view),
         None => SessionObservers::at_terminal(&view, &Arc::default()),
     };
-    let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
+    let mut session = conversation::start_session(&runtime, &args.session, saving, &view, watch)?;
     if let Some(client) = client {
         client.report_to(session.emitter());
     }
     // A deadline ends the turn, but not the rest of the output.
-    let until = cancel.child();
+    let until = cancel.child_token();
     let deadline = args.deadline.map(|after| start_deadline(after, &until));
     conversation::await_tools(&mut session, &args.session, &until).await;
     let report = match attach::attach_files(&runtime, &session, words.into(), &args.attach).await {
         // Piped text attaches no files, because the user need not be its author.
-        Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &until).await),
+        Ok(prompt) => Ok(session.run_turn(prompt.with_paragraph(piped), &until).await),
         Err(failure) => Err(failure),
     };
     drop(deadline);
@@ -122,14 +123,14 @@ pub async fn run(global: GlobalArgs, args: RunArgs) -> CommandResult {
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
     if is_text {
-        worktree::tell_how_to_accept(&runtime);
+        worktree::print_how_to_accept(&runtime);
     }
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     let (report, shown) = (report?, shown?);
     if let Some(objects) = objects {
         // On its own line among the events, and readable for users below an answer.
         match args.output {
-            OutputForm::Json => report::json_line(&objects)?,
+            OutputForm::Json => report::print_json_line(&objects)?,
             OutputForm::Text => _ = report::print_json(&objects)?,
         }
     }
@@ -145,19 +146,19 @@ async fn show_prompt(
     let view = View::start(OutputForm::Text, cancel.clone());
     let watch = SessionObservers::at_terminal(&view, &Arc::default());
     let saving = (&args.session, &args.follow.saving);
-    let saving = resume::open(&runtime, choice, saving, None)?;
-    let mut session = conversation::start(&runtime, &args.session, saving, &view, watch)?;
+    let saving = resume::open_saving(&runtime, choice, saving, None)?;
+    let mut session = conversation::start_session(&runtime, &args.session, saving, &view, watch)?;
     cancel_on_signals(cancel.clone());
     session.renew_tools(cancel).await;
     conversation::await_tools(&mut session, &args.session, cancel).await;
-    let additions = session.additions_to(&args.task.join(" "), cancel).await;
+    let additions = session.prompt_additions(&args.task.join(" "), cancel).await;
     view.finish(cancel).await?;
     let shown = match additions {
         Ok(additions) => print_prompt(&runtime, &session, args.session.system, &additions),
         Err(error) => Err(CommandFailure::from(error)),
     };
     runtime.close_session(session.id()).await;
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     shown
 }
 
@@ -167,11 +168,11 @@ fn print_prompt(
     system: Option<String>,
     additions: &[HookPromptAddition],
 ) -> CommandResult {
-    let request = session.request();
+    let request = session.next_request();
     let mode = session.rules().lock().mode;
-    let system = runtime.system_prompt(system, &request.tools)?.in_mode(mode);
+    let system = runtime.system_prompt(system, &request.tools)?.with_mode_part(mode);
     let mut total = 0;
-    for (label, tokens) in system.estimates(&request.tools) {
+    for (label, tokens) in system.token_estimates(&request.tools) {
         total += tokens;
         report::print_line(&format!("--- {label} (about {tokens} tokens)"))?;
         let part = system.parts().iter().find(|part| part.label == label);
@@ -183,12 +184,12 @@ fn print_prompt(
             (Some(part), _) => report::print_line(&part.text)?,
             (None, Some(tool)) => {
                 report::print_line(&tool.description)?;
-                report::json_line(&tool.parameters)?;
+                report::print_json_line(&tool.parameters)?;
             }
             (None, None) => {}
         }
     }
-    for (plugin, text) in session.instructions_to_tell() {
+    for (plugin, text) in session.pending_instructions() {
         let tokens = estimate_tokens(&text);
         total += tokens;
         let name = visible::visible_name(plugin.as_str());
@@ -274,7 +275,7 @@ async fn read_input() -> Result<Option<String>, CommandFailure> {
 
 /// Turns the end of a turn into the exit code, and reports errors that the view did not show.
 fn finish_turn(report: &TurnReport, form: OutputForm) -> CommandResult {
-    let exit = conversation::exit_of_turn(report);
+    let exit = conversation::turn_exit(report);
     if report.error.is_none() && exit == Exit::Failed {
         let message = "every tool call of the run failed";
         return Err(

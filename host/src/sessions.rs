@@ -13,12 +13,12 @@ pub mod resume;
 mod show;
 mod time;
 
-pub use change::{delete, fork, reindex, rename, rewind};
-pub use export::{ExportForm, TraceForm, export, trace};
-pub use follow::follow;
-pub use import::{ImportArgs, import};
-pub use list::{ListArgs, SearchArgs, list, search};
-pub use show::show;
+pub use change::{delete_sessions, fork_session, rebuild_index, rename_session, rewind_session};
+pub use export::{ExportForm, TraceForm, export_session, export_trace};
+pub use follow::follow_session;
+pub use import::{ImportArgs, import_sessions};
+pub use list::{ListArgs, SearchArgs, list_sessions, search_sessions};
+pub use show::show_session;
 
 use std::io::ErrorKind;
 
@@ -32,13 +32,13 @@ use crate::exit::{CommandFailure, Exit};
 use crate::{report, start};
 
 /// The saved sessions, as the commands use them.
-struct Sessions {
+struct SavedSessions {
     store: SessionStore,
     /// The root of this workspace, as the sessions name it.
     workspace: String,
 }
 
-impl Sessions {
+impl SavedSessions {
     /// Uses the sessions of this user.
     fn for_user(global: GlobalArgs) -> Result<Self, CommandFailure> {
         Self::from_setup(&start::read_setup(start::setup_arguments(global))?)
@@ -50,26 +50,26 @@ impl Sessions {
     }
 
     fn from_setup(setup: &Setup) -> Result<Self, CommandFailure> {
-        let store = SessionStore::new(setup.folders.sessions()?);
+        let store = SessionStore::new(setup.folders.sessions_folder()?);
         Ok(Self { store, workspace: setup.workspace.root().display().to_string() })
     }
 
     /// Copies a session, up to a message of the user or to its end. Returns the id of the copy.
     fn fork(&self, id: &SessionId, before: Option<u64>) -> Result<SessionId, CommandFailure> {
-        let up_to = self.store.seq_before(id, before).map_err(store_failure)?;
+        let up_to = self.store.last_seq_before(id, before).map_err(store_failure)?;
         let copy = new_session_id();
-        self.store.fork(id, &copy, up_to).map_err(store_failure)?;
+        self.store.fork_session(id, &copy, up_to).map_err(store_failure)?;
         Ok(copy)
     }
 
     /// Finds the session that the user typed.
     fn find(&self, text: &str) -> Result<SessionId, CommandFailure> {
-        self.store.find(text).map_err(store_failure)
+        self.store.find_session(text).map_err(store_failure)
     }
 
     /// Opens the index. Returns `None` if there are no sessions, so that nothing is created for
     /// them. Reports sessions that cannot be read.
-    fn index(&self) -> Result<Option<SessionIndex>, CommandFailure> {
+    fn open_index(&self) -> Result<Option<SessionIndex>, CommandFailure> {
         if !self.store.folder().exists() {
             return Ok(None);
         }

@@ -34,9 +34,9 @@ pub struct SignalExitGuard {
 /// Makes Ctrl-C, TERM and HUP end the process and restore the terminal. For a question that comes
 /// before there is anything to cancel.
 pub fn end_on_signals() -> SignalExitGuard {
-    let before = SignalHandlers::remember(&SIGNALS).ok();
+    let before = SignalHandlers::read_handlers(&SIGNALS).ok();
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let tasks = stop_on(kinds, || false);
+    let tasks = call_on_signals(kinds, || false);
     own_handlers();
     SignalExitGuard { tasks, before }
 }
@@ -53,26 +53,28 @@ impl Drop for SignalExitGuard {
 /// Returns the handlers that were installed when it was first called.
 fn own_handlers() -> Option<&'static SignalHandlers> {
     // If the system does not report the handlers, they are never restored.
-    OWN.get_or_init(|| SignalHandlers::remember(&SIGNALS).ok()).as_ref()
+    OWN.get_or_init(|| SignalHandlers::read_handlers(&SIGNALS).ok()).as_ref()
 }
 
 /// Makes the first Ctrl-C (or TERM, or HUP) cancel. A second one ends the process at once.
 pub fn cancel_on_signals(cancel: Cancel) {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    stop_on(kinds, move || is_first(&cancel));
-    keep_handlers();
+    call_on_signals(kinds, move || cancel_first_time(&cancel));
+    restore_handlers_periodically();
 }
 
 /// Makes Ctrl-C call `interrupt`. If that had nothing to stop (false), it ends the process. TERM
 /// and HUP end everything.
 pub fn interrupt_on_signals(over: Cancel, interrupt: impl Fn() -> bool + Clone + Send + 'static) {
-    stop_on([SignalKind::interrupt()], interrupt);
-    stop_on([SignalKind::terminate(), SignalKind::hangup()], move || is_first(&over));
-    keep_handlers();
+    call_on_signals([SignalKind::interrupt()], interrupt);
+    call_on_signals([SignalKind::terminate(), SignalKind::hangup()], move || {
+        cancel_first_time(&over)
+    });
+    restore_handlers_periodically();
 }
 
 /// Restores the newly installed handlers periodically.
-fn keep_handlers() {
+fn restore_handlers_periodically() {
     let Some(handlers) = own_handlers() else { return };
     handlers.restore();
     tokio::spawn(async move {
@@ -86,13 +88,13 @@ fn keep_handlers() {
 }
 
 /// Cancels. Returns false if that was done before.
-fn is_first(cancel: &Cancel) -> bool {
+fn cancel_first_time(cancel: &Cancel) -> bool {
     let is_first = !cancel.is_cancelled();
     cancel.cancel();
     is_first
 }
 
-fn stop_on<const COUNT: usize>(
+fn call_on_signals<const COUNT: usize>(
     kinds: [SignalKind; COUNT],
     stop: impl Fn() -> bool + Clone + Send + 'static,
 ) -> Vec<JoinHandle<()>> {

@@ -2,7 +2,7 @@
 
 use jaato_runtime::config::Overrides;
 use jaato_runtime::config::trust::{TrustedFileChange, WorkspaceState};
-use jaato_runtime::loader::tell_last_words;
+use jaato_runtime::loader::install_crash_reports;
 use jaato_runtime::registry::PluginStatus;
 use jaato_runtime::types::Error;
 use jaato_runtime::{Runtime, Setup, SetupArguments, problem_line, visible};
@@ -42,7 +42,7 @@ pub fn environment_options(
     environment: &EnvironmentArgs,
 ) -> Result<Map<String, Value>, Error> {
     let name = &runtime.setup().config.environment;
-    let listed = runtime.environments().into_iter().find(|listed| listed.spec.name == *name);
+    let listed = runtime.list_environments().into_iter().find(|listed| listed.spec.name == *name);
     let settings = listed.map(|listed| listed.spec.options).unwrap_or_default();
     let short = short_options(environment).map(|(option, value)| {
         let setting = settings.get(option).map_or(option, String::as_str);
@@ -58,7 +58,7 @@ pub fn environment_options(
 /// Returns true if a session with these options works in a container that exists only for it.
 pub fn has_own_container(runtime: &Runtime, options: &Map<String, Value>) -> bool {
     let config = &runtime.setup().config;
-    let mut environments = runtime.environments().into_iter();
+    let mut environments = runtime.list_environments().into_iter();
     let listed = environments.find(|listed| listed.spec.name == config.environment);
     let Some(listed) = listed else { return false };
     let [container, image] = ["container", "image"].map(|name| listed.spec.options.get(name));
@@ -90,11 +90,11 @@ pub async fn start_runtime(arguments: SetupArguments) -> Result<Runtime, Command
 /// Finds the plugins of a setup, and prepares for plugins that misbehave inside this process.
 pub async fn start_runtime_with(setup: Setup) -> Runtime {
     let runtime = Runtime::start(setup).await;
-    tell_last_words(runtime.log().path());
+    install_crash_reports(runtime.log().path());
     terminal::log_what_is_printed(runtime.log());
     // Threads that have run a plugin's code run its destructors when they end. A crash there would
     // lose the exit code of the work. So they end with the process.
-    std::mem::forget(runtime.keep_threads());
+    std::mem::forget(runtime.hold_plugin_threads());
     runtime
 }
 
@@ -108,10 +108,10 @@ pub async fn lasting_runtime(
 
 /// Ends everything that runs, and reports processes that commands had left running, and an
 /// incomplete ledger.
-pub async fn close(runtime: Runtime) {
+pub async fn close_runtime(runtime: Runtime) {
     let told = |line: String| report::print_problems(&[line]);
     tokio::select! {
-        () = runtime.finish(&told) => {}
+        () = runtime.finish_plugin_work(&told) => {}
         // A user who presses Ctrl-C now does not want to wait longer.
         _ = tokio::signal::ctrl_c() => {}
     }
@@ -132,7 +132,7 @@ pub fn list_problems(runtime: &Runtime) -> Vec<String> {
         if !matches!(entry.status, PluginStatus::Refused(_) | PluginStatus::Failed(_)) {
             continue;
         }
-        if let Some((why, hint)) = entry.why_not() {
+        if let Some((why, hint)) = entry.unusable_reason() {
             let path = entry.candidate.path.display();
             let text = format!("cannot use `{path}` as a plugin: {why}");
             problems.push(problem_line(&text, hint.as_deref()));
@@ -165,7 +165,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                 .collect();
             Some(format!(
                 "workspace `{root}` is no longer trusted: {}; run `jaato trust` to trust it again",
-                first_few(&changes).join(", ")
+                first_names(&changes).join(", ")
             ))
         }
     }
@@ -174,11 +174,11 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
 fn join_names(names: &[String]) -> String {
     let quoted: Vec<_> =
         names.iter().map(|name| format!("`{}`", visible::visible_name(name))).collect();
-    first_few(&quoted).join(", ")
+    first_names(&quoted).join(", ")
 }
 
 /// Names the first few and counts the rest.
-fn first_few(names: &[String]) -> Vec<String> {
+fn first_names(names: &[String]) -> Vec<String> {
     const SHOWN_MAX: usize = 4;
     let mut shown: Vec<_> = names.iter().take(SHOWN_MAX).cloned().collect();
     if names.len() > SHOWN_MAX {

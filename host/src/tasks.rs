@@ -16,7 +16,7 @@ const TASK_COLUMNS: usize = 30;
 ///
 /// # Errors
 /// When the session is over.
-pub fn tasks(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
+pub fn run_tasks_command(session: &SessionHandle, words: &str) -> Result<Exit, Error> {
     let words: Vec<&str> = words.split_whitespace().collect();
     match words.as_slice() {
         [] | ["list"] => {
@@ -40,7 +40,7 @@ pub struct ReportedTasks(Vec<String>);
 
 impl ReportedTasks {
     /// Names the running tasks that were not named before. Returns `None` if there are none.
-    pub fn newly_running(&mut self, session: &SessionHandle) -> Option<String> {
+    pub fn new_task_ids(&mut self, session: &SessionHandle) -> Option<String> {
         let running = session.running_tasks().unwrap_or_default();
         let ids: Vec<String> = running.into_iter().map(|task| task.facts.task_id).collect();
         let told = std::mem::replace(&mut self.0, ids);
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    fn task(arguments: Value, last_line: &str) -> RunningTask {
+    fn running_task(arguments: Value, last_line: &str) -> RunningTask {
         let mut facts = TaskFacts::default();
         (facts.task_id, facts.tool) = ("task_1".to_owned(), "cli".into());
         facts.duration_ms = 12_900;
@@ -121,11 +121,12 @@ mod tests {
 
     #[test]
     fn task_list_shows_command_age_and_last_output() {
-        let running = [task(json!({ "command": "cargo\ntest" }), "running 3 tests\u{1b}[2J")];
+        let running =
+            [running_task(json!({ "command": "cargo\ntest" }), "running 3 tests\u{1b}[2J")];
         let expected = "task_1    12 s  cli  cargo test\n  │ running 3 tests<U+001B>[2J\n\
                         /tasks stop ID ends one, all ends all";
         assert_eq!(format_tasks(&running, 80), expected);
-        let running = [task(json!({ "n": 1 }), "")];
+        let running = [running_task(json!({ "n": 1 }), "")];
         let expected = "task_1    12 s  cli  {\"n\":1}\n/tasks stop ID ends one, all ends all";
         assert_eq!(format_tasks(&running, 80), expected);
         assert_eq!(format_tasks(&[], 80), "nothing runs in the background");

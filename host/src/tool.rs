@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
-use jaato_runtime::session_loop::{Cancel, own_tools};
+use jaato_runtime::session_loop::{Cancel, host_tools};
 use jaato_runtime::types::tools_set::ToolSource;
 use jaato_runtime::types::touches::{self, ArgumentUse};
 use jaato_runtime::types::{Annotations, Availability, Offer, PluginName, ToolSpec};
@@ -27,7 +27,7 @@ impl HostTools {
     const PLUGIN: &str = "jaato";
 
     fn new() -> Self {
-        Self { plugin: PluginName::from(Self::PLUGIN), specs: own_tools() }
+        Self { plugin: PluginName::from(Self::PLUGIN), specs: host_tools() }
     }
 
     fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
@@ -44,7 +44,7 @@ impl HostTools {
 }
 
 /// Lists the tools.
-pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
+pub async fn list_tools(global: GlobalArgs, as_json: bool) -> CommandResult {
     let runtime = start::lasting_runtime(start::setup_arguments(global)).await?;
     report::print_problems(&start::list_problems(runtime));
     let offered = list_offered_tools(runtime, Vec::new()).await?;
@@ -55,10 +55,10 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
     if !tools.is_empty() {
         tools.extend(own.entries());
     }
-    let missing = offered.missing.iter().map(missing_line);
+    let missing = offered.missing.iter().map(missing_source_line);
     report::print_problems(&missing.collect::<Vec<_>>());
     if as_json {
-        return report::exact_json(&tools.iter().map(tool_to_json).collect());
+        return report::print_exact_json(&tools.iter().map(tool_to_json).collect());
     }
     if tools.is_empty() {
         report::print_line("no tools")?;
@@ -81,7 +81,7 @@ pub async fn list(global: GlobalArgs, as_json: bool) -> CommandResult {
 }
 
 /// Shows one tool.
-pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
+pub async fn show_tool(global: GlobalArgs, name: &str, as_json: bool) -> CommandResult {
     let runtime = start::start_runtime(start::setup_arguments(global)).await?;
     let registry = runtime.registry();
     let own = HostTools::new();
@@ -103,7 +103,7 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
         return Err(CommandFailure::unknown("tool", name, known));
     };
     if as_json {
-        return report::exact_json(&tool_to_json(&tool));
+        return report::print_exact_json(&tool_to_json(&tool));
     }
     let spec = tool.spec;
     let mut text = format!(
@@ -114,7 +114,7 @@ pub async fn show(global: GlobalArgs, name: &str, as_json: bool) -> CommandResul
         describe_availability(&tool),
         describe_annotations(spec.annotations),
         spec.description,
-        touches::without_keyword(&spec.parameters)
+        touches::without_use_keyword(&spec.parameters)
     );
     text.push_str(&describe_declarations(&tool));
     for line in describe_conditions(&tool) {
@@ -157,7 +157,7 @@ pub fn missing_tool_failure(name: &str, source: &ToolSource) -> CommandFailure {
     CommandFailure::new(Exit::Plugin, text).maybe_hint(source.hint.clone())
 }
 
-fn missing_line(source: &ToolSource) -> String {
+fn missing_source_line(source: &ToolSource) -> String {
     problem_line(&format!("{} {}", source.label, source.note), source.hint.as_deref())
 }
 

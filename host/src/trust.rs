@@ -21,7 +21,7 @@ use crate::{prompts, report, signals, start};
 const FILES: &str = "it contains";
 
 /// Revokes the trust in the workspace.
-pub fn remove(global: GlobalArgs) -> CommandResult {
+pub fn remove_trust(global: GlobalArgs) -> CommandResult {
     let (setup, store) = open_trust_store(global)?;
     let was_trusted = store.untrust_workspace(&setup.workspace).map_err(trust_failure)?;
     let said = if was_trusted { "is no longer trusted" } else { "was not trusted" };
@@ -34,11 +34,11 @@ pub fn trust_workspace(global: GlobalArgs, no_variables: bool) -> CommandResult 
     let (setup, store) = open_trust_store(global)?;
     let root = workspace_root(&setup);
     let seen = store.read_candidate(&setup.workspace).map_err(trust_failure)?;
-    let listed = variables_of(&seen);
+    let listed = agreed_variables(&seen);
     let variables = if no_variables { Vec::new() } else { listed.clone() };
     let now = SystemTime::now();
     store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(trust_failure)?;
-    if seen.names().next().is_none() {
+    if seen.file_names().next().is_none() {
         report::print_line(&format!(
             "workspace `{root}` is trusted: your rules may allow commands that run its code (git, cargo, make)\n\
              it has no files that jaato reads; if you add one, the trust ends"
@@ -48,12 +48,12 @@ pub fn trust_workspace(global: GlobalArgs, no_variables: bool) -> CommandResult 
     report::print_line(&format!(
         "workspace `{root}` is trusted with the current state of these files:"
     ))?;
-    for name in seen.names() {
+    for name in seen.file_names() {
         report::print_line(&format!("  {}", visible::visible_name(name)))?;
     }
     for part in trusted_features(&setup, &seen) {
         report::print_line(&format!("{}:", part.what))?;
-        for line in part.lines() {
+        for line in part.item_lines() {
             report::print_line(&format!("  {line}"))?;
         }
     }
@@ -74,7 +74,7 @@ pub fn trust_workspace(global: GlobalArgs, no_variables: bool) -> CommandResult 
 fn open_trust_store(global: GlobalArgs) -> Result<(Setup, TrustStore), CommandFailure> {
     let setup = start::read_setup(start::setup_arguments(global))?;
     refuse_inside_session(&setup.variables).map_err(trust_failure)?;
-    let store = TrustStore::in_folder(setup.folders.data()?);
+    let store = TrustStore::in_folder(setup.folders.data_folder()?);
     Ok((setup, store))
 }
 
@@ -86,7 +86,7 @@ fn workspace_root(setup: &Setup) -> String {
 /// changed. Returns true if it is trusted then. Asks nothing without a terminal, or after the user
 /// declined the same files.
 pub async fn ask_once(setup: &Setup) -> Result<bool, CommandFailure> {
-    let Ok(data) = setup.folders.data() else { return Ok(false) };
+    let Ok(data) = setup.folders.data_folder() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
     let can_ask = terminal::nobody_types().is_none() && terminal::errors_are_terminal();
     if !can_ask || refuse_inside_session(&setup.variables).is_err() {
@@ -109,7 +109,7 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, CommandFailure> {
         Ok(false) => {}
         Ok(true) => return Ok(false),
         // Trust could not be recorded. The problem is reported with the others.
-        Err(error) if error.is_of_record() => return Ok(false),
+        Err(error) if error.is_record_error() => return Ok(false),
         Err(error) => return Err(trust_failure(error)),
     }
     let seen = seen.unwrap_or_else(look);
@@ -123,12 +123,12 @@ pub async fn ask_once(setup: &Setup) -> Result<bool, CommandFailure> {
     // No work is running that a signal could cancel. If it were killed, jaato would leave the
     // terminal raw.
     let ending = signals::end_on_signals();
-    let answer = prompts::trust::ask(&root, &brings).await.map_err(said)?;
+    let answer = prompts::trust::ask_trust(&root, &brings).await.map_err(said)?;
     drop(ending);
     match answer {
         Reply::Answer(TrustAnswer::Trust) => {
             let seen = seen.map_err(trust_failure)?;
-            let (variables, now) = (variables_of(&seen), SystemTime::now());
+            let (variables, now) = (agreed_variables(&seen), SystemTime::now());
             store.trust_as_seen(&setup.workspace, &seen, variables, now).map_err(trust_failure)?;
             Ok(true)
         }
@@ -146,17 +146,17 @@ fn trusted_features(setup: &Setup, seen: &TrustCandidate) -> Vec<TrustedFeature>
     let named = |text: fn(&Value) -> Option<String>| -> Vec<String> {
         let all = entries
             .iter()
-            .filter_map(|it| Some(format!("{}: {}", it.server, text(&it.standard())?)));
+            .filter_map(|it| Some(format!("{}: {}", it.server, text(&it.standard_entry())?)));
         all.collect()
     };
     let home = setup.variables.get("HOME").map(Path::new).filter(|home| home.is_absolute());
-    let variables = variables_of(seen).into_iter().map(|agreed| {
+    let variables = agreed_variables(seen).into_iter().map(|agreed| {
         let names: Vec<String> = agreed.variables.into_iter().collect();
         format!("{}: {}", agreed.server, names.join(", "))
     });
     let parts = [
-        ("MCP servers that it starts", named(command_of)),
-        ("MCP servers that it connects to", named(address_of)),
+        ("MCP servers that it starts", named(entry_command)),
+        ("MCP servers that it connects to", named(entry_address)),
         ("your variables that it sends to MCP servers", variables.collect()),
         ("commands that its hooks run, without asking you", seen.hook_commands()),
         ("calls that its rules allow", seen.allow_rules(home)),
@@ -166,13 +166,13 @@ fn trusted_features(setup: &Setup, seen: &TrustCandidate) -> Vec<TrustedFeature>
 }
 
 /// Returns the variables that would be sent to MCP servers of the workspace.
-fn variables_of(seen: &TrustCandidate) -> Vec<AgreedVariables> {
-    let all = seen.mcp_entries().into_iter().map(|entry| entry.variables());
+fn agreed_variables(seen: &TrustCandidate) -> Vec<AgreedVariables> {
+    let all = seen.mcp_entries().into_iter().map(|entry| entry.referenced_variables());
     all.filter(|agreed| !agreed.variables.is_empty()).collect()
 }
 
 /// Returns the command line of an entry, with the variables that it sets.
-fn command_of(entry: &Value) -> Option<String> {
+fn entry_command(entry: &Value) -> Option<String> {
     let command = entry["command"].as_str()?;
     let set = entry["env"].as_object().into_iter().flatten();
     let set = set.map(|(name, value)| format!("{name}={}", value_as_word(value)));
@@ -185,7 +185,7 @@ fn command_of(entry: &Value) -> Option<String> {
     Some(words.join(" "))
 }
 
-fn address_of(entry: &Value) -> Option<String> {
+fn entry_address(entry: &Value) -> Option<String> {
     entry["url"].as_str().map(str::to_owned)
 }
 
@@ -212,10 +212,10 @@ mod tests {
             "env": { "LD_PRELOAD": "./x.so" }, "cwd": "sub",
         });
         let line = r"LD_PRELOAD=./x.so /bin/sh -c 'it'\''s; x' '' '${KEY}' 1 (in sub)";
-        assert_eq!(command_of(&entry).as_deref(), Some(line));
+        assert_eq!(entry_command(&entry).as_deref(), Some(line));
         let entry = json!({ "command": "a", "envFile": ".env" });
-        assert_eq!(command_of(&entry).as_deref(), Some("a (variables of .env)"));
-        assert_eq!(command_of(&json!({ "command": 1 })), None);
-        assert_eq!(command_of(&json!("x")), None);
+        assert_eq!(entry_command(&entry).as_deref(), Some("a (variables of .env)"));
+        assert_eq!(entry_command(&json!({ "command": 1 })), None);
+        assert_eq!(entry_command(&json!("x")), None);
     }
 }

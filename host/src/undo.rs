@@ -24,11 +24,11 @@ pub struct UndoArgs {
 }
 
 /// Undoes a change, or lists changes.
-pub async fn undo(global: GlobalArgs, args: UndoArgs) -> CommandResult {
+pub async fn undo_changes(global: GlobalArgs, args: UndoArgs) -> CommandResult {
     terminal::reserve();
     let (command, arguments) = match args.list {
         true => ("changes", json!({})),
         false => ("undo", json!({ "change": args.change.unwrap_or_default(), "yes": args.yes })),
     };
-    command::run(global, command, &[arguments.to_string()], AnswerForm::Text).await
+    command::run_and_print(global, command, &[arguments.to_string()], AnswerForm::Text).await
 }

@@ -15,7 +15,7 @@ const COMMAND: &str = "worktree";
 ///
 /// # Errors
 /// If the name is not valid, no plugin has the command, or its git or copy fails.
-pub async fn create(runtime: &Runtime, name: &str) -> Result<PathBuf, CommandFailure> {
+pub async fn create_worktree(runtime: &Runtime, name: &str) -> Result<PathBuf, CommandFailure> {
     let asked = json!({ "action": "create", "name": name });
     let Some(answer) = command::run_unattended(runtime, COMMAND, asked).await? else {
         let text = "`--worktree` needs the plugin `tool-subagent`";
@@ -35,7 +35,7 @@ pub async fn create(runtime: &Runtime, name: &str) -> Result<PathBuf, CommandFai
 }
 
 /// If the runtime works in a worktree, says how the user gets its changes.
-pub fn tell_how_to_accept(runtime: &Runtime) {
+pub fn print_how_to_accept(runtime: &Runtime) {
     let Some((_, name)) = runtime.setup().workspace.worktree() else { return };
     let name = name.to_string_lossy();
     let name = visible::visible_name(&name);

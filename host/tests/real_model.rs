@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::house;
-use crate::support::screen::{Scene, Size};
+use crate::support::screen::{RecordedTerminal, ScreenSize};
 use crate::support::{Command, House, fixtures, library_name, no_network, skip};
 use jaato_types::{Event, EventEnvelope, Outcome};
 
@@ -32,7 +32,7 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
     let house = house!();
-    let test_house = fixtures::house().unwrap();
+    let test_house = fixtures::test_house().unwrap();
     let provider = test_house.join("plugins").join(library_name("provider_local"));
     if !provider.is_file() {
         return skip("the test house has no `provider-local`");
@@ -42,10 +42,10 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     let words = ["run", "--model", model, "--output", "json", QUESTION];
     // Without a network at all if possible, otherwise with the option that promises the same.
     let command = match no_network(&house) {
-        Some(way) => Command::under(&house, "unshare", way, &words),
+        Some(way) => Command::wrapped_in(&house, "unshare", way, &words),
         None => house.command(&[&words[..], &["--offline"]].concat()),
     };
-    let output = command.patient().run().code(0);
+    let output = command.with_long_deadline().run().code(0);
     let events: Vec<Event> = output
         .stdout
         .lines()
@@ -70,7 +70,7 @@ fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
     assert_eq!(*outcome, Outcome::Done);
     let expected = if cfg!(target_os = "macos") { "mac" } else { std::env::consts::OS };
     assert!(text.to_lowercase().contains(expected), "`{text}` names no {expected}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -79,18 +79,19 @@ fn real_model_answers_on_a_terminal() {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
     let house = house!();
-    let provider = fixtures::house().unwrap().join("plugins").join(library_name("provider_local"));
+    let provider =
+        fixtures::test_house().unwrap().join("plugins").join(library_name("provider_local"));
     if !provider.is_file() {
         return skip("the test house has no `provider-local`");
     }
     house.ship(&provider);
     let model = link_weights(&house, &weights);
     let words = format!("run --offline --model {model} '{QUESTION}'");
-    let size = Size { rows: 24, columns: 80 };
-    let Some(scene) = Scene::begin(&house, &words, size, None) else { return };
+    let size = ScreenSize { rows: 24, columns: 80 };
+    let Some(scene) = RecordedTerminal::begin(&house, &words, size, None) else { return };
     // It shows how much of the prompt it has read, and ends with a plain-text answer.
-    scene.until_shown_once("tokens");
-    let shown = scene.end();
+    scene.wait_until_written("tokens");
+    let shown = scene.last_screen();
     let lines: Vec<&str> = shown.lines().collect();
     assert!(shown.contains("get_environment"), "{shown}");
     assert!(shown.contains('✓') && shown.to_lowercase().contains("linux"), "{shown}");
@@ -113,7 +114,7 @@ fn prompt_with_all_plugins_stays_small() {
         tokens.is_some_and(|tokens| (300..=EVERY_PLUGIN_TOKENS_MAX).contains(&tokens)),
         "{tokens:?}"
     );
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Tests what the model can do with the tools for work, one step at a time.
@@ -151,12 +152,12 @@ fn tools_for_work_are_used_by_a_real_model() {
         };
         assert!(text.contains(said), "`{task}` is answered `{text}`");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Asks the real model with every shipped plugin, and all tools or one of them.
 fn ask_model(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> Option<Vec<Event>> {
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     if !plugins.join(library_name("provider_local")).is_file() {
         skip("the test house has no `provider-local`");
         return None;
@@ -168,7 +169,7 @@ fn ask_model(house: &House, weights: &Path, tool: Option<&str>, task: &str) -> O
     let mut words = vec!["run", "--yes", "--model", model, "--offline", "--output", "json"];
     words.extend(tool.map(|tool| ["--tools", tool]).into_iter().flatten());
     words.push(task);
-    let output = house.command(&words).patient().run().code(0);
+    let output = house.command(&words).with_long_deadline().run().code(0);
     let lines = output.stdout.lines();
     Some(lines.map(|line| serde_json::from_str::<EventEnvelope>(line).unwrap().event).collect())
 }
@@ -182,7 +183,7 @@ pub fn real_weights() -> Option<PathBuf> {
 
 /// Links the weights into the installation, and returns their model.
 pub fn link_weights(house: &House, weights: &Path) -> &'static str {
-    let models = house.cache().join("models");
+    let models = house.cache_folder().join("models");
     fs::create_dir_all(&models).unwrap();
     let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());
     let (model, file) = found.expect("looked for before");

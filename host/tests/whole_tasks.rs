@@ -24,16 +24,16 @@ const RIGHT_MIN: [(&str, usize); 2] = [("one", 75), ("two", 45)];
 
 #[test]
 fn whole_tasks_used_for_tuning_are_completed_by_a_real_model() {
-    score("tuned");
+    score_model("tuned");
 }
 
 #[test]
 fn whole_tasks_held_out_are_completed_by_a_real_model() {
-    score("held_out");
+    score_model("held_out");
 }
 
 /// Runs the tasks of a set and prints a line for each. `WHOLE_TASKS` may select some by their ids.
-fn score(name: &str) {
+fn score_model(name: &str) {
     let Some(weights) = real_weights() else {
         return skip("no weights are in this user's cache; `jaato model pull` fetches them");
     };
@@ -47,7 +47,7 @@ fn score(name: &str) {
         }
     }
     let house = house!();
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     if !plugins.join(library_name("provider_local")).is_file() {
         return skip("the test house has no `provider-local`");
     }
@@ -57,13 +57,13 @@ fn score(name: &str) {
     let model = link_weights(&house, &weights);
     let sets: Value = serde_json::from_str(include_str!("whole_tasks.json")).unwrap();
     let set = &sets[name];
-    let setup: Vec<&str> = list_or_empty(&set["setup"]).iter().map(text).collect();
+    let setup: Vec<&str> = list_or_empty(&set["setup"]).iter().map(text_or_empty).collect();
     let only = std::env::var("WHOLE_TASKS").unwrap_or_default();
     let is_meant = |task: &&Value| only.is_empty() || only.split(',').any(|id| task["id"] == id);
     let mut scores: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for task in list_or_empty(&set["tasks"]).iter().filter(is_meant) {
-        let is_right = is_done(&house, model, &setup.join("\n"), task);
-        let (right, all) = scores.entry(text(&task["group"])).or_default();
+        let is_right = is_task_done(&house, model, &setup.join("\n"), task);
+        let (right, all) = scores.entry(text_or_empty(&task["group"])).or_default();
         *right += usize::from(is_right);
         *all += 1;
     }
@@ -74,29 +74,37 @@ fn score(name: &str) {
         let (right, all) = scores.get(group).copied().unwrap_or_default();
         assert!(right * 100 >= all * least, "{name}, {group}: {right} of {all} are right");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 fn list_or_empty(value: &Value) -> &[Value] {
     value.as_array().unwrap()
 }
 
-fn text(value: &Value) -> &str {
+fn text_or_empty(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
 /// Runs a task: `task` in the repository created by `setup` and the task's `more`. Its `check` is a
 /// shell command that succeeds if the effect and `$ANSWER` are right.
-fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
+fn is_task_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
     let workspace = house.workspace();
     fs::remove_dir_all(&workspace).unwrap();
     fs::create_dir(&workspace).unwrap();
-    let id = text(&task["id"]);
+    let id = text_or_empty(&task["id"]);
     let script = format!("{setup}\n{}\n", task["more"].as_str().unwrap_or_default());
-    assert!(shell(house, &script, ""), "cannot create the repository of `{id}`");
-    let words =
-        ["run", "--yes", "--offline", "--model", model, "--output", "json", text(&task["task"])];
-    let output = house.command(&words).patient().run();
+    assert!(run_shell(house, &script, ""), "cannot create the repository of `{id}`");
+    let words = [
+        "run",
+        "--yes",
+        "--offline",
+        "--model",
+        model,
+        "--output",
+        "json",
+        text_or_empty(&task["task"]),
+    ];
+    let output = house.command(&words).with_long_deadline().run();
     let mut calls = Vec::new();
     let mut answer = String::new();
     for line in output.stdout.lines() {
@@ -108,12 +116,12 @@ fn is_done(house: &House, model: &str, setup: &str, task: &Value) -> bool {
             _ => {}
         }
     }
-    let is_right = shell(house, text(&task["check"]), &answer);
+    let is_right = run_shell(house, text_or_empty(&task["check"]), &answer);
     println!("{} {id}: {calls:?} = {answer:?}", if is_right { "right" } else { "WRONG" });
     is_right
 }
 
-fn shell(house: &House, script: &str, answer: &str) -> bool {
+fn run_shell(house: &House, script: &str, answer: &str) -> bool {
     let mut command = process::Command::new("sh");
     command.args(["-c", script]).current_dir(house.workspace()).env("ANSWER", answer);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -7,9 +7,9 @@ use jaato_library::types::{Completion, CompletionRequest, Delta, FinishReason, P
 use jaato_library::{Jaato, PluginFiles, Result, ports};
 
 /// Says one word.
-struct OneWord;
+struct OneWordProvider;
 
-impl ports::Provider for OneWord {
+impl ports::Provider for OneWordProvider {
     fn source(&self) -> &str {
         "one-word"
     }
@@ -20,7 +20,7 @@ impl ports::Provider for OneWord {
         sink: ports::DeltaSink,
         _cancel: ports::Cancel,
     ) -> futures_util::future::BoxFuture<'a, Result<Completion>> {
-        sink.emit(Delta::text("word"));
+        sink.emit_delta(Delta::text("word"));
         let answer =
             Completion::new(vec![Part::text("word")], FinishReason::Stop, Usage::default());
         Box::pin(std::future::ready(Ok(answer)))
@@ -31,7 +31,8 @@ fn main() -> ExitCode {
     if let Some(code) = jaato_library::run_child_if_asked() {
         return code;
     }
-    let builder = Jaato::builder().provider("one", OneWord).plugin_files(PluginFiles::Searched);
+    let builder =
+        Jaato::builder().provider("one", OneWordProvider).plugin_files(PluginFiles::Searched);
     let said = jaato_library::blocking::BlockingJaato::start(builder).and_then(|jaato| {
         let session = jaato.open(jaato.session())?;
         session.send("Say a word.").wait()

@@ -22,9 +22,9 @@ const ROUNDS: usize = 5;
 const PIECE: &str = "a few words ";
 
 /// Streams pieces at a steady rate.
-struct Steady;
+struct SteadyProvider;
 
-impl Provider for Steady {
+impl Provider for SteadyProvider {
     fn source(&self) -> &str {
         "steady"
     }
@@ -37,10 +37,10 @@ impl Provider for Steady {
     ) -> BoxFuture<'a, Result<Completion>> {
         Box::pin(async move {
             let mut text = String::new();
-            let mut ticks = ticks();
+            let mut ticks = delta_ticks();
             for _ in 0..SECONDS * DELTAS_PER_SECOND {
                 ticks.tick().await;
-                sink.emit(Delta::text(PIECE));
+                sink.emit_delta(Delta::text(PIECE));
                 text.push_str(PIECE);
             }
             Ok(Completion::new(vec![Part::text(text)], FinishReason::Stop, Usage::default()))
@@ -48,7 +48,7 @@ impl Provider for Steady {
     }
 }
 
-fn ticks() -> tokio::time::Interval {
+fn delta_ticks() -> tokio::time::Interval {
     tokio::time::interval(Duration::from_millis(1000 / DELTAS_PER_SECOND))
 }
 
@@ -83,10 +83,10 @@ where
 }
 
 /// The same pieces at the same rate, through a channel alone.
-async fn plain() -> u64 {
+async fn stream_through_channel() -> u64 {
     let (to, mut pieces) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let mut ticks = ticks();
+        let mut ticks = delta_ticks();
         for _ in 0..SECONDS * DELTAS_PER_SECOND {
             ticks.tick().await;
             to.send(PIECE.to_owned()).unwrap();
@@ -101,7 +101,7 @@ async fn plain() -> u64 {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
-    let jaato = Jaato::builder().provider("my", Steady).start().await?;
+    let jaato = Jaato::builder().provider("my", SteadyProvider).start().await?;
     let mut open_ms = f64::MAX;
     for _ in 0..ROUNDS {
         let begun = Instant::now();
@@ -111,7 +111,7 @@ async fn main() -> Result<()> {
             session.close().await;
         }
     }
-    let (plain_cores, _) = share_of_core(plain).await;
+    let (plain_cores, _) = share_of_core(stream_through_channel).await;
     let host = jaato.clone();
     let stream = move || {
         let session = host.session().open().unwrap();

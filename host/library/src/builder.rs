@@ -98,11 +98,11 @@ impl Jaato {
     /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         let events = Arc::<SessionEvents>::default();
-        let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
+        let mut session = self.0.open_session_for_calls(SessionOptions::unattended(events))?;
         let closer = self.0.session_closer(session.id());
         let (name, cancel) = (ToolName::from(tool), Cancel::new());
         session.renew_tools(&cancel).await;
-        let output = session.call(&name, arguments, &cancel).await;
+        let output = session.run_user_call(&name, arguments, &cancel).await;
         closer.close().await;
         Ok(output?.content)
     }
@@ -114,9 +114,9 @@ impl Jaato {
     /// If the command does not exist, its arguments do not match, or it fails.
     pub async fn command(&self, name: &str, arguments: Value) -> Result<Map<String, Value>> {
         let events = Arc::<SessionEvents>::default();
-        let mut session = self.0.session_for_calls(SessionOptions::unattended(events))?;
+        let mut session = self.0.open_session_for_calls(SessionOptions::unattended(events))?;
         let closer = self.0.session_closer(session.id());
-        let output = self.0.command(&mut session, name, arguments, &Cancel::new()).await;
+        let output = self.0.run_command(&mut session, name, arguments, &Cancel::new()).await;
         closer.close().await;
         Ok(output?.content)
     }
@@ -200,7 +200,7 @@ impl JaatoBuilder {
     /// Adds a plugin that is linked into the program: `__jaato::MODULE` of a crate with
     /// `export_plugin!`. It may offer tools, a provider, a gc, an environment and hooks.
     pub fn plugin(mut self, module: Module) -> Self {
-        match OpenedPlugin::linked(module.manifest, module.describe, module.factory) {
+        match OpenedPlugin::from_linked(module.manifest, module.describe, module.factory) {
             Ok(plugin) => self.arguments.linked.push(plugin),
             Err(error) => {
                 let error = Error::new(ErrorKind::PluginMisbehaved, error.to_string());
@@ -285,7 +285,7 @@ impl JaatoBuilder {
             None => std::env::current_exe().map_err(|error| system("the executable", error))?,
         };
         let (folders, own) = match self.configuration {
-            Configuration::None => (UserFolders::none(), true),
+            Configuration::None => (UserFolders::without_home(), true),
             Configuration::OfUser => (UserFolders::for_user(), false),
             Configuration::In(folder) => (UserFolders::under_root(&folder), true),
         };
@@ -295,8 +295,9 @@ impl JaatoBuilder {
         });
         let given = self.variables.into_iter().map(|(name, value)| (name, value.into()));
         let variables: EnvironmentVariables = process.chain(given).collect();
-        let mut setup = Setup::read(self.arguments, executable, folders, variables, &directory)
-            .map_err(|error| setup_error(&error))?;
+        let mut setup =
+            Setup::from_arguments(self.arguments, executable, folders, variables, &directory)
+                .map_err(|error| setup_error(&error))?;
         for change in self.changes {
             change(&mut setup.config);
         }

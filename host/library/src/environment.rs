@@ -43,13 +43,13 @@ impl OpenEnvironment {
         name: &str,
         options: Map<String, Value>,
     ) -> Result<Self> {
-        let (id, shared) = (new_session_id(), jaato.runtime().environment(name, options)?);
+        let (id, shared) = (new_session_id(), jaato.runtime().create_environment(name, options)?);
         jaato.runtime().enter_environment(&id, &shared)?;
         let (resources, runtime) = (ResourceRegistry::default(), Some(Handle::current()));
         // Leaves the environment if the setup fails, or if this future is dropped before it ends.
         let mut open =
             Self { jaato, id, shared, facts: EnvironmentFacts::default(), resources, runtime };
-        open.facts = open.jaato.runtime().environment_of(&open.id, |_| {}).await?;
+        open.facts = open.jaato.runtime().environment_facts(&open.id, |_| {}).await?;
         Ok(open)
     }
 
@@ -88,7 +88,7 @@ impl OpenEnvironment {
         self.shared.clone()
     }
 
-    async fn request<T: Serialize>(
+    async fn request_operation<T: Serialize>(
         &self,
         operation: &str,
         request: &T,
@@ -123,7 +123,7 @@ impl EnvironmentFiles<'_> {
     /// If the file does not exist, is outside of the allowed folders, or is not UTF-8.
     pub async fn read_text(&self, path: &str) -> Result<FileText> {
         let request = FileReadText { path: path.to_owned(), ..FileReadText::default() };
-        parse(&self.0.request(files::READ_TEXT, &request, &[]).await?)
+        parse_frame(&self.0.request_operation(files::READ_TEXT, &request, &[]).await?)
     }
 
     /// Reads a range of bytes, at most 4 MiB.
@@ -131,7 +131,7 @@ impl EnvironmentFiles<'_> {
     /// # Errors
     /// If the file does not exist, or is outside of the allowed folders.
     pub async fn read(&self, request: &FileRead) -> Result<Vec<u8>> {
-        let answer = self.0.request(files::READ, request, &[]).await?;
+        let answer = self.0.request_operation(files::READ, request, &[]).await?;
         Ok(Frame::parse(&answer).map_err(invalid_answer_error)?.bytes.to_vec())
     }
 
@@ -141,7 +141,7 @@ impl EnvironmentFiles<'_> {
     /// If its folder does not exist, or is outside of the allowed folders.
     pub async fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<FileFacts> {
         let request = FileWrite { path: path.to_owned(), ..FileWrite::default() };
-        parse(&self.0.request(files::WRITE, &request, content.as_ref()).await?)
+        parse_frame(&self.0.request_operation(files::WRITE, &request, content.as_ref()).await?)
     }
 
     /// Lists a folder.
@@ -150,7 +150,7 @@ impl EnvironmentFiles<'_> {
     /// If it does not exist, or is outside of the allowed folders.
     pub async fn list(&self, path: &str) -> Result<FolderEntries> {
         let request = FolderList { path: path.to_owned(), ..FolderList::default() };
-        parse(&self.0.request(files::LIST, &request, &[]).await?)
+        parse_frame(&self.0.request_operation(files::LIST, &request, &[]).await?)
     }
 
     /// Returns the facts about a file or folder.
@@ -159,7 +159,7 @@ impl EnvironmentFiles<'_> {
     /// If it does not exist, or is outside of the allowed folders.
     pub async fn stat(&self, path: &str) -> Result<FileFacts> {
         let request = FilePath { path: path.to_owned(), ..FilePath::default() };
-        parse(&self.0.request(files::STAT, &request, &[]).await?)
+        parse_frame(&self.0.request_operation(files::STAT, &request, &[]).await?)
     }
 
     /// Deletes a file.
@@ -168,7 +168,7 @@ impl EnvironmentFiles<'_> {
     /// If it does not exist, or is outside of the allowed folders.
     pub async fn delete(&self, path: &str) -> Result<()> {
         let request = FileDelete { path: path.to_owned(), ..FileDelete::default() };
-        self.0.request(files::DELETE, &request, &[]).await.map(drop)
+        self.0.request_operation(files::DELETE, &request, &[]).await.map(drop)
     }
 }
 
@@ -195,7 +195,7 @@ impl EnvironmentShell<'_> {
     /// # Errors
     /// If it cannot start. A failing command is not an error.
     pub async fn execute(&self, line: &str) -> Result<ShellOutput> {
-        self.run(&Spawn::shell(line)).await
+        self.run_program(&Spawn::shell(line)).await
     }
 
     /// Like [`EnvironmentShell::execute`], with a time limit.
@@ -204,10 +204,10 @@ impl EnvironmentShell<'_> {
     /// If it cannot start.
     pub async fn execute_within(&self, line: &str, limit: Duration) -> Result<ShellOutput> {
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        self.run(&Spawn { deadline_ms: Some(limit), ..Spawn::shell(line) }).await
+        self.run_program(&Spawn { deadline_ms: Some(limit), ..Spawn::shell(line) }).await
     }
 
-    async fn run(&self, spawn: &Spawn) -> Result<ShellOutput> {
+    async fn run_program(&self, spawn: &Spawn) -> Result<ShellOutput> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let take = |stream: OutputStream, piece: &[u8]| {
             let to = match stream {
@@ -306,7 +306,7 @@ impl PreviousResource {
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
+fn parse_frame<T: serde::de::DeserializeOwned>(frame: &[u8]) -> Result<T> {
     Frame::read(frame).map_err(invalid_answer_error)
 }
 

@@ -55,15 +55,15 @@ impl Drop for TurnEvents {
 }
 
 impl EventSink for SessionEvents {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         if let (Some(prompts), Event::PermissionAsked(prompt)) = (&self.prompts, &envelope.event) {
-            prompts.expect(&prompt.call_id);
+            prompts.expect_answer(&prompt.call_id);
         }
         if let Some(ledger) = &self.ledger {
             ledger.record(&envelope);
         }
         for sink in &self.sinks {
-            sink.event(envelope.clone());
+            sink.receive_event(envelope.clone());
         }
         if let Some(turn) = &*self.turn.lock()
             && (turn.session == envelope.session || is_of_prompt(&envelope.event))
@@ -83,7 +83,7 @@ fn is_of_prompt(event: &Event) -> bool {
 pub(crate) struct EventCallback<F>(pub(crate) F);
 
 impl<F: Fn(EventEnvelope) + Send + Sync> EventSink for EventCallback<F> {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         (self.0)(envelope);
     }
 }

@@ -74,7 +74,7 @@ pub use jaato_runtime::{config, objects, policy};
 /// The traits whose implementations a program may replace, and their types.
 pub mod ports {
     pub use jaato_runtime::session_loop::{
-        Cancel, DeltaSink, EventSink, FormQuestion, Gate, NoAnswer, PermissionAsker, Provider,
+        CallGate, Cancel, DeltaSink, EventSink, FormQuestion, NoAnswer, PermissionAsker, Provider,
         SavedState, SecretAnswer, SecretQuestion, SessionClock, SessionSaver, SharedObjects,
         SharedRules, SystemClock, TypedSecret, UserAsker,
     };
@@ -88,7 +88,7 @@ pub use environment::{
 };
 pub use jaato_runtime::PluginFiles;
 pub use jaato_runtime::session_loop::{
-    GcPreview, GcReport, GcUndone, HistoryEntry, PolicyMode, TurnReport, UserPrompt,
+    GcPreview, GcReport, GcUndoResult, HistoryEntry, PolicyMode, TurnReport, UserPrompt,
 };
 pub use jaato_runtime::store::{LedgerRecord, UsageTotals};
 pub use ledger::LedgerRecorder;

@@ -31,7 +31,7 @@ where
     F: Fn(PermissionPrompt) -> A + Send + Sync,
     A: Future<Output = Result<PermissionAnswer, NoAnswer>> + Send + 'static,
 {
-    fn unavailable(&self) -> Option<String> {
+    fn unavailable_reason(&self) -> Option<String> {
         None
     }
 
@@ -39,7 +39,7 @@ where
         "program"
     }
 
-    fn ask<'a>(
+    fn ask_permission<'a>(
         &'a self,
         _session: &'a SessionId,
         prompt: &'a PermissionPrompt,
@@ -62,7 +62,7 @@ pub(crate) struct WaitingPrompts(Mutex<HashMap<CallId, watch::Sender<Option<Perm
 impl WaitingPrompts {
     /// Takes an answer from now on. The program may answer when it gets the prompt's event, before
     /// the session waits.
-    pub(crate) fn expect(&self, call: &CallId) {
+    pub(crate) fn expect_answer(&self, call: &CallId) {
         self.0.lock().insert(call.clone(), watch::Sender::default());
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[tokio::test]
     async fn answer_between_the_prompts_event_and_the_wait_is_kept() {
         let (prompts, call) = (Arc::<WaitingPrompts>::default(), CallId::from("c1"));
-        prompts.expect(&call);
+        prompts.expect_answer(&call);
         assert!(prompts.answer(&call, allow()));
         assert!(!prompts.answer(&call, deny("twice")));
         assert_eq!(Arc::clone(&prompts).wait(call.clone()).await.unwrap(), allow());

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use jaato_runtime::config::GcSettings;
-use jaato_runtime::saved::{OpenSession, Saving};
+use jaato_runtime::saved::{OpenSession, SaveMode};
 use jaato_runtime::session_loop::{
-    Agent, Cancel, Caps, DeadlineHold, EventSink, Gate, GcPreview, GcReport, GcUndone, History,
-    HistoryEntry, PolicyMode, SessionClock, SessionSaver, SharedFacts, SystemClock, UserAsker,
-    UserPrompt,
+    Agent, CallGate, Cancel, Caps, DeadlineHold, EventSink, GcPreview, GcReport, GcUndoResult,
+    History, HistoryEntry, PolicyMode, SessionClock, SessionSaver, SharedFacts, SystemClock,
+    UserAsker, UserPrompt,
 };
 use jaato_runtime::sessions::SessionStore;
 use jaato_runtime::types::permission_prompt::{PermissionAnswer, PermissionPrompt};
@@ -65,7 +65,7 @@ struct SessionTemplate {
     agent: Option<Agent>,
     /// The program's choice, which may be none. `None` leaves it to the configuration.
     gc: Option<Option<GcSettings>>,
-    gate: Option<Arc<dyn Gate>>,
+    gate: Option<Arc<dyn CallGate>>,
     saver: Option<Arc<dyn SessionSaver>>,
     clock: Arc<dyn SessionClock>,
     environment: Option<SharedEnvironment>,
@@ -211,7 +211,7 @@ impl SessionBuilder {
     }
 
     /// Replaces the policy that decides about calls before anyone is asked.
-    pub fn policy(mut self, gate: Arc<dyn Gate>) -> Self {
+    pub fn policy(mut self, gate: Arc<dyn CallGate>) -> Self {
         self.template.gate = Some(gate);
         self
     }
@@ -306,7 +306,7 @@ impl SessionBuilder {
         let mut options = template.options(&events);
         options.saving = save.into_saving(&jaato)?;
         let history = to_history(history)?;
-        let session = jaato.runtime().session_from(history, options)?;
+        let session = jaato.runtime().open_session_from(history, options)?;
         if is_continued {
             // A reset keeps the model and the mode that the session was saved with.
             template.model.get_or_insert(session.facts().model);
@@ -358,18 +358,18 @@ impl SessionTemplate {
 }
 
 impl SaveTarget {
-    fn into_saving(self, jaato: &Jaato) -> Result<Saving> {
+    fn into_saving(self, jaato: &Jaato) -> Result<SaveMode> {
         match self {
-            Self::Nothing => Ok(Saving::Off),
+            Self::Nothing => Ok(SaveMode::Off),
             Self::Folder(folder) => {
                 let workspace = jaato.runtime().setup().workspace.root().display().to_string();
-                Ok(Saving::New { store: SessionStore::new(folder), workspace, opener: None })
+                Ok(SaveMode::New { store: SessionStore::new(folder), workspace, opener: None })
             }
             Self::Continued(folder, id) => {
                 let opened = OpenSession::open(SessionStore::new(folder), &id, false);
                 let opened =
                     opened.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
-                Ok(Saving::Continue(Box::new(opened)))
+                Ok(SaveMode::Continue(Box::new(opened)))
             }
         }
     }
@@ -395,7 +395,7 @@ impl Session {
                 session.set_streaming(is_streaming);
             }
             let events = state.events.send_to(session.id().clone(), to);
-            let report = session.turn(prompt, &cancel).await;
+            let report = session.run_turn(prompt, &cancel).await;
             session.wait_until_written().await;
             drop(events);
             report
@@ -429,7 +429,7 @@ impl Session {
         let history = to_history(entries.into_iter().collect())?;
         let mut session = self.state.session.lock().await;
         let options = self.state.template.lock().options(&self.state.events);
-        let mut begun = self.state.jaato.runtime().session_from(history, options)?;
+        let mut begun = self.state.jaato.runtime().open_session_from(history, options)?;
         let gc = self.state.template.lock().gc.clone();
         let chosen = gc.map(|gc| self.state.jaato.runtime().change_gc(&mut begun, gc));
         if let Some(Err(error)) = chosen {
@@ -473,7 +473,7 @@ impl Session {
     /// # Errors
     /// If the session has no gc, or the gc fails. The context then stays as it is.
     pub async fn gc(&self) -> Result<GcReport> {
-        self.state.session.lock().await.gc(&Cancel::new()).await
+        self.state.session.lock().await.collect_for_user(&Cancel::new()).await
     }
 
     /// Returns what [`Session::gc`] would leave out, and changes nothing. Waits for a running turn,
@@ -489,7 +489,7 @@ impl Session {
     ///
     /// # Errors
     /// `not_found` if there is nothing to undo, `limit_reached` if the messages do not fit.
-    pub async fn undo_gc(&self) -> Result<GcUndone> {
+    pub async fn undo_gc(&self) -> Result<GcUndoResult> {
         self.state.session.lock().await.undo_gc()
     }
 
@@ -511,7 +511,7 @@ impl Session {
     /// If the tool does not exist, its arguments do not match, or it fails.
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<Map<String, Value>> {
         let (handle, tool) = (self.state.handle(), ToolName::from(tool));
-        Ok(handle.call(&tool, arguments, &Cancel::new()).await?.content)
+        Ok(handle.run_user_call(&tool, arguments, &Cancel::new()).await?.content)
     }
 
     /// Ends the session and waits until its plugins and programs have ended. Cancels a running
@@ -568,7 +568,7 @@ impl SessionHandle {
 
     /// Returns the model and its tokens so far.
     pub fn facts(&self) -> ContextFacts {
-        self.0.current.lock().facts.read()
+        self.0.current.lock().facts.snapshot()
     }
 
     /// Changes the approval mode.
@@ -590,7 +590,7 @@ impl SessionState {
 
     fn history(&self) -> Vec<HistoryEntry> {
         // The state holds the session, which therefore still exists.
-        let record = self.handle().record().unwrap_or_default();
+        let record = self.handle().published_record().unwrap_or_default();
         record.entries.iter().map(|entry| HistoryEntry::clone(entry)).collect()
     }
 

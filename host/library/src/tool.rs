@@ -143,12 +143,12 @@ impl ToolContext {
 
     /// Shows a notice of one line.
     pub fn notice(&self, text: impl Into<String>) {
-        let _ = self.0.output.notice(text);
+        let _ = self.0.output.emit_notice(text);
     }
 
     /// Shows the progress of a long step.
     pub fn progress(&self, label: &str, done: u64, total: u64) {
-        let _ = self.0.output.progress(label, done, total);
+        let _ = self.0.output.emit_progress(label, done, total);
     }
 
     /// Returns the objects that tools have shown to the session's model, and the hidden ones.

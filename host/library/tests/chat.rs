@@ -7,14 +7,14 @@ use jaato_library::types::{Event, Outcome, Role};
 use jaato_library::{Jaato, Tool, blocking};
 use serde_json::json;
 
-use crate::support::{builder, call_add, events_of, say, script};
+use crate::support::{call_add, collect_events, host_builder, scripted_model, text_answer};
 
 async fn check_chat() {
-    let model = script([call_add("1"), say("It is 42."), say("Bye.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([call_add("1"), text_answer("It is 42."), text_answer("Bye.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().allow("add").open().unwrap();
     let mut turn = session.send("What is 2 + 40?");
-    let events = events_of(&mut turn).await;
+    let events = collect_events(&mut turn).await;
     let texts: String = events
         .iter()
         .filter_map(|event| match event {
@@ -52,8 +52,8 @@ async fn turn_streams_events_and_ends_with_its_report_on_many_threads() {
 
 #[tokio::test]
 async fn turn_that_fails_ends_with_the_error() {
-    let model = script([]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().open().unwrap();
     let error = session.send("Hello.").await.unwrap_err();
     assert!(error.message.contains("the script has no answer"), "{error}");
@@ -63,9 +63,9 @@ async fn turn_that_fails_ends_with_the_error() {
 async fn turn_with_many_buffered_events_yields_all_of_them() {
     // More than tokio lets one task take at once.
     let deltas = vec![Say::text("x"); 300];
-    let jaato = builder(&script([deltas.clone(), deltas])).start().await.unwrap();
+    let jaato = host_builder(&scripted_model([deltas.clone(), deltas])).start().await.unwrap();
     let session = jaato.session().open().unwrap();
-    let events = events_of(&mut session.send("Tell me a story.")).await;
+    let events = collect_events(&mut session.send("Tell me a story.")).await;
     let pieces = events.iter().filter(|event| matches!(event, Event::TextDelta { .. })).count();
     assert_eq!(pieces, 300);
     assert!(matches!(events.last(), Some(Event::TurnFinished { .. })), "{:?}", events.last());
@@ -74,7 +74,8 @@ async fn turn_with_many_buffered_events_yields_all_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn turn_that_no_one_polls_delays_neither_the_end_nor_a_call() {
-    let jaato = builder(&script([vec![Say::text("Once "), Say::Hang]])).start().await.unwrap();
+    let jaato =
+        host_builder(&scripted_model([vec![Say::text("Once "), Say::Hang]])).start().await.unwrap();
     let session = jaato.session().open().unwrap();
     let mut turn = session.send("Tell me a story.");
     while !matches!(turn.next().await.unwrap(), Event::TextDelta { .. }) {}
@@ -92,8 +93,8 @@ async fn function_of_a_tool_calls_its_own_session() {
         let own = Arc::clone(&own);
         async move { own.get().unwrap().call("add", json!({ "a": 2, "b": 2 })).await }
     });
-    let model = script([vec![Say::call("1", "twice", json!({}))], say("Four.")]);
-    let jaato = builder(&model).tool(twice.allowed()).start().await.unwrap();
+    let model = scripted_model([vec![Say::call("1", "twice", json!({}))], text_answer("Four.")]);
+    let jaato = host_builder(&model).tool(twice.allowed()).start().await.unwrap();
     assert!(shared.set(jaato.session().open().unwrap()).is_ok());
     let session = shared.get().unwrap();
     assert_eq!(session.send("What is 2 + 2?").await.unwrap().text, "Four.");
@@ -103,8 +104,8 @@ async fn function_of_a_tool_calls_its_own_session() {
 
 #[tokio::test]
 async fn dropped_turn_is_cancelled_and_the_next_one_works() {
-    let model = script([vec![Say::text("Once "), Say::Hang], say("Hello again.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([vec![Say::text("Once "), Say::Hang], text_answer("Hello again.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().open().unwrap();
     let handle = session.handle();
     let mut turn = session.send("Tell me a story.");
@@ -118,8 +119,8 @@ async fn dropped_turn_is_cancelled_and_the_next_one_works() {
 
 #[tokio::test]
 async fn handle_stops_a_turn_from_another_thread() {
-    let model = script([vec![Say::text("Once "), Say::Hang]]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([vec![Say::text("Once "), Say::Hang]]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().open().unwrap();
     let mut turn = session.send("Tell me a story.");
     while !matches!(turn.next().await.unwrap(), Event::TextDelta { .. }) {}
@@ -138,7 +139,7 @@ async fn handle_stops_a_turn_from_another_thread() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_sessions_run_at_once() {
-    let jaato = Jaato::builder().provider("my", Numbered).start().await.unwrap();
+    let jaato = Jaato::builder().provider("my", NumberedProvider).start().await.unwrap();
     let tasks: Vec<_> = (0..50)
         .map(|number| {
             let session = jaato.session().open().unwrap();
@@ -152,9 +153,9 @@ async fn fifty_sessions_run_at_once() {
 }
 
 /// Repeats the prompt.
-struct Numbered;
+struct NumberedProvider;
 
-impl jaato_library::ports::Provider for Numbered {
+impl jaato_library::ports::Provider for NumberedProvider {
     fn source(&self) -> &str {
         "numbered"
     }
@@ -170,7 +171,7 @@ impl jaato_library::ports::Provider for Numbered {
         let text = request.messages.last().unwrap().text();
         Box::pin(async move {
             tokio::task::yield_now().await;
-            sink.emit(Delta::text(text.clone()));
+            sink.emit_delta(Delta::text(text.clone()));
             Ok(Completion::new(vec![Part::text(text)], FinishReason::Stop, Usage::default()))
         })
     }
@@ -178,8 +179,8 @@ impl jaato_library::ports::Provider for Numbered {
 
 #[test]
 fn program_without_tokio_waits_for_turns() {
-    let model = script([call_add("1"), say("It is 42.")]);
-    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
+    let model = scripted_model([call_add("1"), text_answer("It is 42.")]);
+    let jaato = blocking::BlockingJaato::start(host_builder(&model)).unwrap();
     let session = jaato.open(jaato.session().allow_all()).unwrap();
     let mut turn = session.send("What is 2 + 40?");
     let texts = turn.by_ref().filter(|event| matches!(event, Event::TextDelta { .. })).count();
@@ -194,8 +195,8 @@ fn program_without_tokio_waits_for_turns() {
 
 #[test]
 fn thread_stops_a_turn_for_which_another_one_waits() {
-    let model = script([vec![Say::text("Once "), Say::Hang]]);
-    let jaato = blocking::BlockingJaato::start(builder(&model)).unwrap();
+    let model = scripted_model([vec![Say::text("Once "), Say::Hang]]);
+    let jaato = blocking::BlockingJaato::start(host_builder(&model)).unwrap();
     let session = jaato.open(jaato.session()).unwrap();
     let handle = session.handle();
     let mut turn = session.send("Tell me a story.");
@@ -208,6 +209,6 @@ fn thread_stops_a_turn_for_which_another_one_waits() {
 #[tokio::test]
 async fn blocking_library_inside_tokio_is_an_error_and_no_panic() {
     let model = Arc::new(ScriptedProvider::default());
-    let error = blocking::BlockingJaato::start(builder(&model)).err().unwrap();
+    let error = blocking::BlockingJaato::start(host_builder(&model)).err().unwrap();
     assert!(error.message.contains("called from a tokio task"), "{error}");
 }

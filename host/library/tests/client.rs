@@ -13,11 +13,14 @@ use jaato_library::{ErrorKind, Jaato, Tool, allow, blocking, deny};
 use jaato_plugin_sdk::types::Usage;
 use serde_json::json;
 
-use crate::support::{add, builder, call_add, child_program, say, script};
+use crate::support::{
+    add_tool, call_add, child_program, host_builder, scripted_model, text_answer,
+};
 
-fn registry(model: &Arc<ScriptedProvider>) -> PluginRegistry {
+fn new_registry(model: &Arc<ScriptedProvider>) -> PluginRegistry {
     let model = Arc::clone(model);
-    let mut registry = PluginRegistry::with(move || builder(&model).plugin(crate::__jaato::MODULE));
+    let mut registry =
+        PluginRegistry::with(move || host_builder(&model).plugin(crate::__jaato::MODULE));
     assert_eq!(registry.discover().unwrap(), ["jaato-library"]);
     registry
 }
@@ -25,8 +28,10 @@ fn registry(model: &Arc<ScriptedProvider>) -> PluginRegistry {
 #[test]
 fn client_sends_messages_and_returns_the_final_text() {
     let usage = Usage { prompt_tokens: 10, output_tokens: 5, ..Usage::default() };
-    let model =
-        script([call_add("1"), vec![Say::text("It is "), Say::text("42."), Say::Usage(usage)]]);
+    let model = scripted_model([
+        call_add("1"),
+        vec![Say::text("It is "), Say::text("42."), Say::Usage(usage)],
+    ]);
     let client = JaatoClient::new();
     let error = client.send_message("Hello?", |_, _, _| {}).unwrap_err();
     assert!(error.message.contains("configure_tools"), "{error}");
@@ -37,7 +42,9 @@ fn client_sends_messages_and_returns_the_final_text() {
     client.connect("", "", "my/model").unwrap();
     let ledger = Arc::new(TokenLedger::new());
     let allowing = PermissionPlugin::new(|_| allow());
-    client.configure_tools(&registry(&model), Some(allowing), Some(Arc::clone(&ledger))).unwrap();
+    client
+        .configure_tools(&new_registry(&model), Some(allowing), Some(Arc::clone(&ledger)))
+        .unwrap();
     let mut shown = Vec::new();
     let tell = |source: &str, text: &str, mode: &str| shown.push(format!("{source} {mode} {text}"));
     assert_eq!(client.send_message("What is 2 + 40?", tell).unwrap(), "It is 42.");
@@ -60,10 +67,10 @@ fn client_sends_messages_and_returns_the_final_text() {
 
 #[test]
 fn runtime_creates_sessions_with_their_own_tools_and_instructions() {
-    let model = script([say("A."), say("B.")]);
+    let model = scripted_model([text_answer("A."), text_answer("B.")]);
     let client = JaatoClient::new();
     client.connect("", "", "my/model").unwrap();
-    let mut registry = registry(&model);
+    let mut registry = new_registry(&model);
     registry.expose_tool("jaato-library").unwrap();
     assert_eq!(registry.list_exposed(), ["jaato-library"]);
     client.configure_tools(&registry, None, None).unwrap();
@@ -89,8 +96,8 @@ fn gc_is_set_run_and_removed_by_its_original_names() {
     let client = JaatoClient::new();
     client.connect("", "", "my/model").unwrap();
     assert!(client.manual_gc().is_err(), "there is no session");
-    let model = script([say("One."), say("Two.")]);
-    client.configure_tools(&registry(&model), None, None).unwrap();
+    let model = scripted_model([text_answer("One."), text_answer("Two.")]);
+    client.configure_tools(&new_registry(&model), None, None).unwrap();
     for prompt in ["first", "second"] {
         client.send_message(prompt, |_, _, _| {}).unwrap();
     }
@@ -104,16 +111,16 @@ fn gc_is_set_run_and_removed_by_its_original_names() {
 
 #[test]
 fn session_plugin_gets_the_session_and_calls_its_tools() {
-    struct Counter(Option<jaato_library::client::JaatoSession>);
-    impl SessionPlugin for Counter {
+    struct SessionCounter(Option<jaato_library::client::JaatoSession>);
+    impl SessionPlugin for SessionCounter {
         fn set_session(&mut self, session: &jaato_library::client::JaatoSession) {
             self.0 = Some(session.clone());
         }
     }
     let client = JaatoClient::new();
     client.connect("", "", "my/model").unwrap();
-    client.configure_tools(&registry(&script([])), None, None).unwrap();
-    let mut counter = Counter(None);
+    client.configure_tools(&new_registry(&scripted_model([])), None, None).unwrap();
+    let mut counter = SessionCounter(None);
     client.set_session_plugin(&mut counter).unwrap();
     let sum = counter.0.unwrap().call_tool("add", json!({ "a": 1, "b": 2 })).unwrap();
     assert_eq!(sum["sum"], 3.0);
@@ -122,7 +129,7 @@ fn session_plugin_gets_the_session_and_calls_its_tools() {
 #[test]
 fn executor_checks_permission_and_continues_in_the_background() {
     let mut executor = ToolExecutor::new();
-    executor.register(add());
+    executor.register(add_tool());
     let (ok, denied) = executor.execute("add", json!({ "a": 1, "b": 2 }));
     assert!(!ok && denied["error"].as_str().unwrap().contains("permission"), "{denied}");
     executor.set_permission_plugin(PermissionPlugin::new(|_| deny("no")));
@@ -143,12 +150,16 @@ fn executor_checks_permission_and_continues_in_the_background() {
 
 #[test]
 fn provider_streams_and_is_cancelled_by_its_token() {
-    let model = script([call_add("1"), say("It is 42."), vec![Say::text("Once "), Say::Hang]]);
-    let builder = builder(&model).configure(|config| config.session.seed = Some(7));
+    let model = scripted_model([
+        call_add("1"),
+        text_answer("It is 42."),
+        vec![Say::text("Once "), Say::Hang],
+    ]);
+    let builder = host_builder(&model).configure(|config| config.session.seed = Some(7));
     let jaato = blocking::BlockingJaato::start(builder).unwrap();
     let mut provider = ModelProviderPlugin::connect(&jaato, "my/model").unwrap();
     assert!(provider.supports_streaming());
-    provider.create_session("Be brief.", vec![add().spec().clone()], Vec::new());
+    provider.create_session("Be brief.", vec![add_tool().spec().clone()], Vec::new());
     let token = CancelToken::new();
     let response = provider.send_message_streaming("What is 2 + 40?", |_| {}, &token).unwrap();
     assert_eq!(response.finish_reason, FinishReason::ToolUse);

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use serde_json::Map;
 use tempfile::TempDir;
 
-use crate::support::{child_program, say, script};
+use crate::support::{child_program, scripted_model, text_answer};
 
-async fn host(folder: &TempDir) -> Jaato {
-    let model = script([say("Hello."), say("Hello.")]);
+async fn start_host(folder: &TempDir) -> Jaato {
+    let model = scripted_model([text_answer("Hello."), text_answer("Hello.")]);
     let jaato = Jaato::builder().shared_provider("my", model).plugin(crate::__jaato::MODULE);
     let jaato = jaato.executable(child_program()).plugin_files(PluginFiles::Ignored);
     let jaato = jaato.configuration(Configuration::None).workspace(folder.path());
@@ -21,7 +21,7 @@ async fn host(folder: &TempDir) -> Jaato {
 #[tokio::test]
 async fn program_uses_files_and_shell_of_an_environment_without_a_session() {
     let folder = tempfile::tempdir().unwrap();
-    let jaato = host(&folder).await;
+    let jaato = start_host(&folder).await;
     let environment = jaato.environment("folder", Map::new()).await.unwrap();
     assert_eq!(environment.facts().name, "folder");
     environment.files().write("test.txt", "hello").await.unwrap();
@@ -41,7 +41,7 @@ async fn program_uses_files_and_shell_of_an_environment_without_a_session() {
 #[tokio::test]
 async fn sessions_share_a_lent_environment_which_ends_with_the_last_one() {
     let folder = tempfile::tempdir().unwrap();
-    let jaato = host(&folder).await;
+    let jaato = start_host(&folder).await;
     let environment = jaato.environment("folder", Map::new()).await.unwrap();
     let first = jaato.session().environment(&environment).open().unwrap();
     let second = jaato.session().environment(&environment).open().unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-fn cargo(words: &[&str]) -> Command {
+fn cargo_command(words: &[&str]) -> Command {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(words).args(["--locked", "--offline", "--quiet", "--manifest-path"]);
@@ -16,14 +16,14 @@ fn cargo(words: &[&str]) -> Command {
 #[test]
 fn example_embedders_pass_their_tests() {
     // Their own dependencies, such as axum, are not in the workspace's lock file.
-    let known = cargo(&["metadata", "--format-version=1"]).output().unwrap();
+    let known = cargo_command(&["metadata", "--format-version=1"]).output().unwrap();
     if !known.status.success() {
         let said = String::from_utf8_lossy(&known.stderr);
         assert!(!said.contains("--locked"), "renew `docs/examples/embed-chat/Cargo.lock`: {said}");
         jaato_plugin_testkit::skip("`cargo fetch` in `docs/examples/embed-chat` was not run");
         return;
     }
-    let ran = cargo(&["test", "--workspace"]).output().unwrap();
+    let ran = cargo_command(&["test", "--workspace"]).output().unwrap();
     let [said, failed] = [&ran.stdout, &ran.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(ran.status.success() && !failed.contains("warning"), "{said}{failed}");
 }

@@ -15,8 +15,8 @@ mod worker;
 jaato_plugin_sdk::export_plugin! {
     state: plugin::Plugin,
     tools,
-    provider: plugin::Parrot,
-    gc: plugin::KeepLast,
-    environment: plugin::Folder,
-    hook: plugin::Careful,
+    provider: plugin::ParrotProvider,
+    gc: plugin::KeepLastGc,
+    environment: plugin::FolderEnvironment,
+    hook: plugin::CarefulHooks,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_library::ports::{
-    Gate, SavedState, SessionClock, SessionSaver, SharedObjects, SharedRules,
+    CallGate, SavedState, SessionClock, SessionSaver, SharedObjects, SharedRules,
 };
 use jaato_library::testing::ScriptedProviderAction as Say;
 use jaato_library::types::permission_prompt::{PermissionAnswer, PermissionDecision};
@@ -13,13 +13,13 @@ use jaato_library::{Configuration, ErrorKind, HistoryEntry, Jaato, PolicyMode, T
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::support::{builder, call_add, events_of, say, script};
+use crate::support::{call_add, collect_events, host_builder, scripted_model, text_answer};
 
 /// Sends a prompt that leads to a call to `add`, and returns whether it was allowed and which rule
 /// decided.
-async fn decision(session: &jaato_library::Session) -> (bool, String) {
+async fn decide_add_call(session: &jaato_library::Session) -> (bool, String) {
     let mut turn = session.send("What is 2 + 40?");
-    let events = events_of(&mut turn).await;
+    let events = collect_events(&mut turn).await;
     // Without a user, a turn whose call is denied fails.
     drop(turn);
     let decided = events.into_iter().find_map(|event| match event {
@@ -31,31 +31,32 @@ async fn decision(session: &jaato_library::Session) -> (bool, String) {
 
 #[tokio::test]
 async fn tool_runs_only_if_a_rule_or_an_answer_allows_it() {
-    let steps = || [call_add("1"), say("Done.")];
-    let jaato = builder(&script(steps())).start().await.unwrap();
+    let steps = || [call_add("1"), text_answer("Done.")];
+    let jaato = host_builder(&scripted_model(steps())).start().await.unwrap();
     let session = jaato.session().open().unwrap();
-    assert!(!decision(&session).await.0);
+    assert!(!decide_add_call(&session).await.0);
 
-    let jaato = builder(&script(steps())).start().await.unwrap();
+    let jaato = host_builder(&scripted_model(steps())).start().await.unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
     let session = jaato.session().on_permission(move |prompt| {
         told.lock().push((prompt.tool, prompt.arguments["b"].clone()));
         async { allow() }
     });
-    assert!(decision(&session.open().unwrap()).await.0);
+    assert!(decide_add_call(&session.open().unwrap()).await.0);
     assert_eq!(*asked.lock(), [(ToolName::from("add"), json!(40))]);
 
-    let jaato = builder(&script(steps())).start().await.unwrap();
+    let jaato = host_builder(&scripted_model(steps())).start().await.unwrap();
     let session = jaato.session().on_permission(|_| async { deny("not today") }).open().unwrap();
-    assert!(!decision(&session).await.0);
+    assert!(!decide_add_call(&session).await.0);
     let said = serde_json::to_string(&session.history()).unwrap();
     assert!(said.contains("not today"), "{said}");
 }
 
 #[tokio::test]
 async fn prompt_is_answered_through_the_handle() {
-    let jaato = builder(&script([call_add("1"), say("Done.")])).start().await.unwrap();
+    let jaato =
+        host_builder(&scripted_model([call_add("1"), text_answer("Done.")])).start().await.unwrap();
     let session = jaato.session().answer_by_handle().open().unwrap();
     let handle = session.handle();
     let mut turn = session.send("What is 2 + 40?");
@@ -74,9 +75,9 @@ async fn prompt_is_answered_through_the_handle() {
 }
 
 /// Denies everything.
-struct Closed;
+struct DenyAllGate;
 
-impl Gate for Closed {
+impl CallGate for DenyAllGate {
     fn decide(
         &self,
         rules: &jaato_library::policy::Rules,
@@ -90,18 +91,19 @@ impl Gate for Closed {
 
 #[tokio::test]
 async fn program_replaces_the_policy() {
-    let jaato = builder(&script([call_add("1"), say("Done.")])).start().await.unwrap();
-    let session = jaato.session().allow_all().policy(Arc::new(Closed)).open().unwrap();
-    assert!(!decision(&session).await.0);
+    let jaato =
+        host_builder(&scripted_model([call_add("1"), text_answer("Done.")])).start().await.unwrap();
+    let session = jaato.session().allow_all().policy(Arc::new(DenyAllGate)).open().unwrap();
+    assert!(!decide_add_call(&session).await.0);
 }
 
 #[tokio::test]
 async fn tools_are_chosen_for_each_session() {
-    let model = script([say("A."), say("B."), say("C.")]);
+    let model = scripted_model([text_answer("A."), text_answer("B."), text_answer("C.")]);
     let other = Tool::new("other", "Does nothing.", json!({ "type": "object" }), |_, _| async {
         Ok::<_, String>(())
     });
-    let jaato = builder(&model).tool(other).start().await.unwrap();
+    let jaato = host_builder(&model).tool(other).start().await.unwrap();
     jaato.session().open().unwrap().send("a").await.unwrap();
     jaato.session().tools(["oth*"]).open().unwrap().send("b").await.unwrap();
     jaato.session().tools([]).open().unwrap().send("c").await.unwrap();
@@ -117,16 +119,16 @@ async fn tools_are_chosen_for_each_session() {
 #[tokio::test]
 async fn saved_session_continues_in_another_host() {
     let folder = tempfile::tempdir().unwrap();
-    let model = script([say("I will remember.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([text_answer("I will remember.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().save_in(folder.path().join("sessions")).open().unwrap();
     session.send("Remember 42.").await.unwrap();
     let id = session.id();
     session.close().await;
     jaato.close().await;
 
-    let model = script([say("It was 42.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([text_answer("It was 42.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.resume(folder.path().join("sessions"), id.as_str()).open().unwrap();
     assert_eq!(session.id(), id);
     assert_eq!(session.send("What was it?").await.unwrap().text, "It was 42.");
@@ -139,8 +141,14 @@ async fn saved_session_continues_in_another_host() {
 #[tokio::test]
 async fn closed_session_continues_at_once_in_the_same_host() {
     let folder = tempfile::tempdir().unwrap();
-    let model = script([say("A."), call_add("1"), say("B."), call_add("2"), say("C.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([
+        text_answer("A."),
+        call_add("1"),
+        text_answer("B."),
+        call_add("2"),
+        text_answer("C."),
+    ]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().model("my/other").save_in(folder.path()).open().unwrap();
     session.send("a").await.unwrap();
     session.handle().set_mode(PolicyMode::ReadOnly).unwrap();
@@ -149,10 +157,10 @@ async fn closed_session_continues_at_once_in_the_same_host() {
     let session = jaato.resume(folder.path(), id.as_str()).allow_all().open().unwrap();
     // Lets a task run that would end the session again.
     tokio::task::yield_now().await;
-    assert_eq!(decision(&session).await, (false, "mode.read_only".to_owned()));
+    assert_eq!(decide_add_call(&session).await, (false, "mode.read_only".to_owned()));
     assert_eq!(session.handle().facts().model, "my/other");
     session.reset([]).await.unwrap();
-    assert_eq!(decision(&session).await, (false, "mode.read_only".to_owned()));
+    assert_eq!(decide_add_call(&session).await, (false, "mode.read_only".to_owned()));
     let models: Vec<_> = model.requests().iter().map(|request| request.model.clone()).collect();
     assert!(models.iter().all(|model| model == "other"), "{models:?}");
     session.close().await;
@@ -160,9 +168,9 @@ async fn closed_session_continues_at_once_in_the_same_host() {
 
 /// Notes that something was saved.
 #[derive(Default)]
-struct Noting(Mutex<usize>);
+struct CountingSaver(Mutex<usize>);
 
-impl SessionSaver for Noting {
+impl SessionSaver for CountingSaver {
     fn save_record(&self, entries: &[Arc<HistoryEntry>]) {
         *self.0.lock() = entries.len();
     }
@@ -173,13 +181,13 @@ impl SessionSaver for Noting {
 
     fn save_name(&self, _: &str) {}
 
-    fn call_starts<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, jaato_library::Result<()>> {
+    fn save_call_start<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, jaato_library::Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn save_now(&self) {}
+    fn save_pending(&self) {}
 
-    fn written(&self) -> BoxFuture<'_, ()> {
+    fn wait_until_written(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -187,14 +195,14 @@ impl SessionSaver for Noting {
         true
     }
 
-    fn call_ended(&self, _: &ToolResult) {}
+    fn save_call_result(&self, _: &ToolResult) {}
 }
 
 #[tokio::test]
 async fn session_is_saved_by_the_program_or_in_a_folder_but_not_both() {
     let folder = tempfile::tempdir().unwrap();
-    let jaato = builder(&script([say("A.")])).start().await.unwrap();
-    let saver = Arc::new(Noting::default());
+    let jaato = host_builder(&scripted_model([text_answer("A.")])).start().await.unwrap();
+    let saver = Arc::new(CountingSaver::default());
     let session = jaato.session().saver(Arc::clone(&saver) as _).open().unwrap();
     session.send("a").await.unwrap();
     assert_eq!(*saver.0.lock(), 2);
@@ -207,8 +215,8 @@ async fn session_is_saved_by_the_program_or_in_a_folder_but_not_both() {
 
 #[tokio::test]
 async fn changed_model_gets_the_request_options_of_the_session() {
-    let model = script([say("A."), say("B.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([text_answer("A."), text_answer("B.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let mut options = RequestOptions::default();
     options.seed = Some(7);
     let session = jaato.session().request(options).open().unwrap();
@@ -224,8 +232,8 @@ async fn changed_model_gets_the_request_options_of_the_session() {
 
 #[tokio::test]
 async fn caps_of_a_session_end_its_turns() {
-    let model = script([call_add("1"), say("Never.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([call_add("1"), text_answer("Never.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let caps = jaato_library::config::Caps { steps: Some(1), ..Default::default() };
     let session = jaato.session().allow("add").caps(caps).open().unwrap();
     assert_eq!(session.send("a").await.unwrap_err().kind, ErrorKind::LimitReached);
@@ -235,8 +243,8 @@ async fn caps_of_a_session_end_its_turns() {
 #[tokio::test]
 async fn agent_of_the_program_has_a_name_in_prompts_and_answers_of_its_own_turns() {
     let [a, b, c] = ["1", "2", "3"].map(call_add);
-    let model = script([a, say("A."), b, say("B."), c, say("C.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([a, text_answer("A."), b, text_answer("B."), c, text_answer("C.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&asked);
     let session = jaato.session().agent("scout", None).on_permission(move |prompt| {
@@ -248,7 +256,7 @@ async fn agent_of_the_program_has_a_name_in_prompts_and_answers_of_its_own_turns
     let id = session.id();
     for agent in [Some("scout"), Some("reviewer"), None] {
         session.set_agent(agent).unwrap();
-        assert!(decision(&session).await.0);
+        assert!(decide_add_call(&session).await.0);
     }
     assert_eq!(*asked.lock(), ["subagent scout", "subagent reviewer", "main "]);
     assert_eq!((session.id(), session.history().len()), (id, 12));
@@ -256,8 +264,8 @@ async fn agent_of_the_program_has_a_name_in_prompts_and_answers_of_its_own_turns
 
 #[tokio::test]
 async fn conversation_survives_as_json_and_resets_a_session() {
-    let model = script([say("One."), say("Two."), say("Three.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([text_answer("One."), text_answer("Two."), text_answer("Three.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let session = jaato.session().open().unwrap();
     session.send("1").await.unwrap();
     let saved = serde_json::to_string(&session.history()).unwrap();
@@ -274,9 +282,9 @@ async fn conversation_survives_as_json_and_resets_a_session() {
 }
 
 /// A clock that stands still.
-struct Stopped;
+struct StoppedClock;
 
-impl SessionClock for Stopped {
+impl SessionClock for StoppedClock {
     fn monotonic_ms(&self) -> u64 {
         7
     }
@@ -292,12 +300,12 @@ impl SessionClock for Stopped {
 
 #[tokio::test]
 async fn ledger_events_and_clock_are_the_programs_own() {
-    let model = script([call_add("1"), say("Done.")]);
-    let jaato = builder(&model).start().await.unwrap();
+    let model = scripted_model([call_add("1"), text_answer("Done.")]);
+    let jaato = host_builder(&model).start().await.unwrap();
     let records = Arc::new(Mutex::new(Vec::new()));
     let (kept, events) = (Arc::clone(&records), Arc::new(Mutex::new(0)));
     let counted = Arc::clone(&events);
-    let session = jaato.session().clock(Arc::new(Stopped)).allow("add");
+    let session = jaato.session().clock(Arc::new(StoppedClock)).allow("add");
     let session = session.on_event(move |_| *counted.lock() += 1);
     let recorder = move |record: &jaato_library::LedgerRecord| {
         kept.lock().push(serde_json::to_value(record).unwrap());
@@ -313,13 +321,13 @@ async fn ledger_events_and_clock_are_the_programs_own() {
 
 #[tokio::test]
 async fn streaming_changes_nothing_else_and_survives_a_reset() {
-    let model = script([
+    let model = scripted_model([
         vec![Say::Thought("hm".to_owned()), Say::text("A.")],
-        say("B."),
-        say("C."),
-        say("D."),
+        text_answer("B."),
+        text_answer("C."),
+        text_answer("D."),
     ]);
-    let jaato = builder(&model).start().await.unwrap();
+    let jaato = host_builder(&model).start().await.unwrap();
     let changes = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&changes);
     let session = jaato.session().on_event(move |envelope| {
@@ -344,22 +352,22 @@ async fn streaming_changes_nothing_else_and_survives_a_reset() {
 async fn typed_tool_refuses_wrong_arguments_and_reports_its_error() {
     #[derive(serde::Deserialize, jaato_library::schemars::JsonSchema)]
     #[schemars(crate = "jaato_library::schemars")]
-    struct City {
+    struct CityInput {
         city: String,
     }
-    let model = script([
+    let model = scripted_model([
         vec![Say::call("1", "weather", json!({ "city": 7 }))],
         vec![Say::call("2", "weather", json!({ "city": "Bonn" }))],
-        say("Done."),
+        text_answer("Done."),
     ]);
-    let weather = Tool::typed("weather", "Tells the weather.", |place: City, _| async move {
+    let weather = Tool::typed("weather", "Tells the weather.", |place: CityInput, _| async move {
         Err::<(), _>(format!("no station in {}", place.city))
     });
     let jaato = Jaato::builder().shared_provider("my", model).tool(weather.allowed());
     let jaato = jaato.start().await.unwrap();
     let session = jaato.session().open().unwrap();
     let mut turn = session.send("How is the weather?");
-    let events = events_of(&mut turn).await;
+    let events = collect_events(&mut turn).await;
     let failed: Vec<_> = events
         .iter()
         .filter_map(|event| match event {
@@ -383,7 +391,7 @@ async fn key_of_a_provider_that_no_plugin_offers_is_refused() {
 
 #[tokio::test]
 async fn model_of_an_unknown_provider_is_refused_with_the_known_ones() {
-    let jaato = builder(&script([])).start().await.unwrap();
+    let jaato = host_builder(&scripted_model([])).start().await.unwrap();
     let error = jaato.session().model("mi/model").open().err().unwrap();
     let hint = error.hint.unwrap_or_default();
     assert!(hint.starts_with("plugin files are not searched"), "{hint}");
@@ -394,8 +402,8 @@ async fn model_of_an_unknown_provider_is_refused_with_the_known_ones() {
 async fn host_without_configuration_reads_and_writes_no_file_of_the_user() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("config.toml"), "nonsense =").unwrap();
-    let model = script([say("Hello.")]);
-    let jaato = builder(&model).workspace(folder.path()).start().await.unwrap();
+    let model = scripted_model([text_answer("Hello.")]);
+    let jaato = host_builder(&model).workspace(folder.path()).start().await.unwrap();
     jaato.session().open().unwrap().send("Hello.").await.unwrap();
     jaato.close().await;
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -404,7 +412,8 @@ async fn host_without_configuration_reads_and_writes_no_file_of_the_user() {
     let broken = folder.path().join("config/config.toml");
     std::fs::write(broken, "nonsense =").unwrap();
     let configuration = Configuration::In(folder.path().to_owned());
-    let refused = builder(&script([])).configuration(configuration).start().await.err().unwrap();
+    let refused =
+        host_builder(&scripted_model([])).configuration(configuration).start().await.err().unwrap();
     assert!(refused.message.contains("config.toml"), "{refused}");
 }
 
@@ -431,10 +440,10 @@ async fn env_file_sets_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("my.env"));
     std::fs::write(&file, "MODEL_NAME=my/moon\n").unwrap();
-    let script = script([say("Hello.")]);
+    let script = scripted_model([text_answer("Hello.")]);
     let start = |file| {
         let configuration = Configuration::In(home.clone());
-        builder(&script)
+        host_builder(&script)
             .configuration(configuration)
             .workspace(folder.path())
             .env_file(file)
@@ -448,7 +457,7 @@ async fn env_file_sets_configuration() {
 
 #[tokio::test]
 async fn program_runs_a_command_without_a_model() {
-    let jaato = builder(&script([])).start().await.unwrap();
+    let jaato = host_builder(&scripted_model([])).start().await.unwrap();
     let answer = jaato.command("objects", json!({})).await.unwrap();
     assert_eq!(answer["environment"], json!({}));
     let error = jaato.command("objects", json!({ "show": "moon" })).await.unwrap_err();

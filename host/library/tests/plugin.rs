@@ -21,7 +21,7 @@ use jaato_plugin_sdk_environment::files::{AllowedFolder, ConfinedFiles, Confined
 use jaato_plugin_sdk_environment::{ExecutionEnvironment, HostFiles, NoTerminals, Shell};
 use tokio::sync::watch;
 
-use crate::support::{builder, call_add, events_of, say, script};
+use crate::support::{call_add, collect_events, host_builder, scripted_model, text_answer};
 
 /// The plugin's state: the host.
 pub struct Plugin {
@@ -64,9 +64,9 @@ pub async fn delegate(
 static ENDED: LazyLock<watch::Sender<Vec<String>>> = LazyLock::new(watch::Sender::default);
 
 /// Says what the user says.
-pub struct Parrot;
+pub struct ParrotProvider;
 
-impl Provider for Parrot {
+impl Provider for ParrotProvider {
     type State = Plugin;
 
     fn spec() -> ProviderSpec {
@@ -96,9 +96,9 @@ impl Provider for Parrot {
 }
 
 /// Drops all turns but the last.
-pub struct KeepLast;
+pub struct KeepLastGc;
 
-impl Gc for KeepLast {
+impl Gc for KeepLastGc {
     type State = Plugin;
 
     async fn plan(_cx: &Cx<Plugin>, request: GcRequest) -> Result<GcPlan> {
@@ -108,9 +108,9 @@ impl Gc for KeepLast {
 }
 
 /// Adds to prompts about the moon, and counts no secret words.
-pub struct Careful;
+pub struct CarefulHooks;
 
-impl Hooks for Careful {
+impl Hooks for CarefulHooks {
     type State = Plugin;
 
     const ASKED: &'static [Hook] = &[Hook::BeforePrompt, Hook::BeforeTool, Hook::SessionEnd];
@@ -136,7 +136,7 @@ impl Hooks for Careful {
 }
 
 /// A folder of this machine.
-pub struct Folder {
+pub struct FolderEnvironment {
     folder: PathBuf,
     files: HostFiles,
     shell: FolderShell,
@@ -148,7 +148,7 @@ pub struct FolderShell {
     folder: PathBuf,
 }
 
-impl ExecutionEnvironment for Folder {
+impl ExecutionEnvironment for FolderEnvironment {
     type State = Plugin;
     type Files = HostFiles;
     type Shell = FolderShell;
@@ -161,7 +161,7 @@ impl ExecutionEnvironment for Folder {
 
     async fn setup(cx: &Cx<Plugin>, setup: EnvironmentSetup) -> Result<Self> {
         let folder = PathBuf::from(setup.workspace);
-        let (folder, files) = cx.blocking(move |_| open(&folder)).await??;
+        let (folder, files) = cx.blocking(move |_| open_confined(&folder)).await??;
         let shell = FolderShell { home: cx.state().home.clone(), folder: folder.clone() };
         Ok(Self { folder, files, shell })
     }
@@ -210,7 +210,7 @@ impl Shell for FolderShell {
     }
 }
 
-fn open(folder: &Path) -> Result<(PathBuf, HostFiles)> {
+fn open_confined(folder: &Path) -> Result<(PathBuf, HostFiles)> {
     let folder = folder.canonicalize().map_err(|error| Error::failed(error.to_string()))?;
     let confined = ConfinedFiles::open(&ConfinedFilesSettings {
         roots: vec![AllowedFolder::local(&folder)],
@@ -229,7 +229,7 @@ async fn linked_plugin_offers_its_tool_and_its_hooks_guard_it() {
     let session = jaato.session().allow_all().open().unwrap();
     for (prompt, expected) in [("call a b", "\"words\":2"), ("call a secret", "it is secret")] {
         let mut turn = session.send(prompt);
-        let events = events_of(&mut turn).await;
+        let events = collect_events(&mut turn).await;
         let result = events.iter().find_map(|event| match event {
             Event::ToolCallFinished { result, .. } => Some(serde_json::to_string(result).unwrap()),
             _ => None,
@@ -252,7 +252,7 @@ async fn linked_gc_makes_room() {
     let mut collected = 0;
     for _ in 0..6 {
         let mut turn = session.send("words ".repeat(60));
-        let events = events_of(&mut turn).await;
+        let events = collect_events(&mut turn).await;
         turn.await.unwrap();
         collected += events.iter().filter(|event| matches!(event, Event::Gc { .. })).count();
     }
@@ -261,8 +261,13 @@ async fn linked_gc_makes_room() {
 
 #[tokio::test]
 async fn program_changes_the_gc_collects_and_undoes() {
-    let model = script([say("One."), say("Two."), say("Three."), say("Four.")]);
-    let jaato = builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
+    let model = scripted_model([
+        text_answer("One."),
+        text_answer("Two."),
+        text_answer("Three."),
+        text_answer("Four."),
+    ]);
+    let jaato = host_builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
     let session = jaato.session().model("my/model").tools([]).open().unwrap();
     for prompt in ["first", "second"] {
         session.send(prompt).await.unwrap();
@@ -298,8 +303,8 @@ fn last_request(model: &ScriptedProvider) -> String {
 
 #[tokio::test]
 async fn plugin_and_closure_answer_in_one_session() {
-    let model = script([say("Done.")]);
-    let jaato = builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
+    let model = scripted_model([text_answer("Done.")]);
+    let jaato = host_builder(&model).plugin(crate::__jaato::MODULE).start().await.unwrap();
     let session = jaato.session().tools(["add", "jaato-library:word*"]).open().unwrap();
     session.send("Hello.").await.unwrap();
     let names: Vec<_> = model.requests()[0].tools.iter().map(|it| it.name.to_string()).collect();
@@ -308,7 +313,8 @@ async fn plugin_and_closure_answer_in_one_session() {
 
 #[tokio::test]
 async fn plugin_hears_about_the_end_of_a_dropped_session() {
-    let jaato = builder(&script([say("Hello.")])).plugin(crate::__jaato::MODULE);
+    let jaato =
+        host_builder(&scripted_model([text_answer("Hello.")])).plugin(crate::__jaato::MODULE);
     let jaato = jaato.start().await.unwrap();
     let session = jaato.session().model("my/dropped").open().unwrap();
     session.send("Hello.").await.unwrap();
@@ -323,8 +329,13 @@ async fn plugin_hears_about_the_end_of_a_dropped_session() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prompt_of_a_session_that_a_plugin_opens_is_an_event_of_the_turn() {
     let delegate = Say::call("1", "delegate", json!({ "question": "What is 2 + 40?" }));
-    let model = script([vec![delegate], call_add("2"), say("42."), say("It is 42.")]);
-    let jaato = builder(&model).plugin(crate::__jaato::MODULE);
+    let model = scripted_model([
+        vec![delegate],
+        call_add("2"),
+        text_answer("42."),
+        text_answer("It is 42."),
+    ]);
+    let jaato = host_builder(&model).plugin(crate::__jaato::MODULE);
     // Without an answer, the call is denied.
     let jaato = jaato.configure(|config| config.permissions.answer_ms = 10_000);
     let jaato = jaato.start().await.unwrap();

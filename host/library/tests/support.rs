@@ -9,11 +9,13 @@ use jaato_library::{Jaato, JaatoBuilder, Tool, Turn};
 use serde_json::json;
 
 /// A host with a scripted model and the tool `add`.
-pub fn builder(script: &Arc<ScriptedProvider>) -> JaatoBuilder {
-    Jaato::builder().shared_provider("my", Arc::clone(script) as _).tool(add())
+pub fn host_builder(script: &Arc<ScriptedProvider>) -> JaatoBuilder {
+    Jaato::builder().shared_provider("my", Arc::clone(script) as _).tool(add_tool())
 }
 
-pub fn script<const N: usize>(steps: [Vec<ScriptedProviderAction>; N]) -> Arc<ScriptedProvider> {
+pub fn scripted_model<const N: usize>(
+    steps: [Vec<ScriptedProviderAction>; N],
+) -> Arc<ScriptedProvider> {
     let script = ScriptedProvider::default();
     for step in steps {
         script.add_answer(step);
@@ -21,7 +23,7 @@ pub fn script<const N: usize>(steps: [Vec<ScriptedProviderAction>; N]) -> Arc<Sc
     Arc::new(script)
 }
 
-pub fn say(text: &str) -> Vec<ScriptedProviderAction> {
+pub fn text_answer(text: &str) -> Vec<ScriptedProviderAction> {
     vec![ScriptedProviderAction::text(text)]
 }
 
@@ -30,7 +32,7 @@ pub fn call_add(id: &str) -> Vec<ScriptedProviderAction> {
 }
 
 /// Adds two numbers.
-pub fn add() -> Tool {
+pub fn add_tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": { "a": { "type": "number" }, "b": { "type": "number" } },
@@ -46,7 +48,7 @@ pub fn add() -> Tool {
 }
 
 /// Runs a turn and returns its events.
-pub async fn events_of(turn: &mut Turn) -> Vec<Event> {
+pub async fn collect_events(turn: &mut Turn) -> Vec<Event> {
     let mut events = Vec::new();
     while let Some(event) = turn.next().await {
         events.push(event);

@@ -25,7 +25,7 @@ async fn plugin_file_runs_in_a_worker_of_the_programs_own_executable() {
     assert_eq!(counted["words"], 3);
     let registry = jaato.runtime().registry();
     let plugin = registry.plugin("jaato-library").unwrap();
-    assert_eq!(jaato.runtime().why_in_worker(plugin), Some("it is not trusted"));
+    assert_eq!(jaato.runtime().worker_reason(plugin), Some("it is not trusted"));
     let ended = jaato.close().await;
     assert!(ended.processes.is_empty() && ended.orphans.is_empty());
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use jaato_registry::{Registry, ToolEntry, ToolStatus};
-use jaato_session::{estimate_tokens, discovery_tools};
+use jaato_session::{discovery_tools, estimate_tokens};
 use jaato_types::{Availability, Condition, Offer, PluginName, ToolName, ToolSpec, touches};
 use serde_json::json;
 

@@ -173,7 +173,8 @@ impl RuntimeHost {
     ) -> Result<Session, Error> {
         let config = &self.setup.config;
         let ids = new_id_source();
-        let saving = SessionSaving::new(std::mem::take(&mut options.saving), ids.create_session_id());
+        let saving =
+            SessionSaving::new(std::mem::take(&mut options.saving), ids.create_session_id());
         let id = saving.id.clone();
         let named = self.first_model(&options, &saving)?;
         let ready = self.ready_model(&named, &options.request, &id)?;
@@ -314,7 +315,8 @@ impl RuntimeHost {
         let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
         self.environments.enter_environment(id, shared, of_own, options.directory.clone())?;
         let rules = Arc::clone(rules);
-        self.environments.set_file_limits(id, Arc::new(move || file_limits_outside_calls(&rules.lock())));
+        self.environments
+            .set_file_limits(id, Arc::new(move || file_limits_outside_calls(&rules.lock())));
         Ok(())
     }
 

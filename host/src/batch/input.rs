@@ -70,18 +70,18 @@ pub fn read_tasks(file: &Path) -> Result<Vec<BatchTask>, CommandFailure> {
         return parse_tasks(io::stdin().lock(), "standard input");
     }
     let shown = format!("`{}`", file.display());
-    let opened = File::open(file).map_err(|error| cannot_read(&shown, &error))?;
+    let opened = File::open(file).map_err(|error| read_failure(&shown, &error))?;
     parse_tasks(BufReader::new(opened), &shown)
 }
 
-fn cannot_read(shown: &str, error: &io::Error) -> CommandFailure {
+fn read_failure(shown: &str, error: &io::Error) -> CommandFailure {
     CommandFailure::new(Exit::Usage, format!("cannot read {shown}: {error}"))
 }
 
 fn parse_tasks(mut input: impl BufRead, shown: &str) -> Result<Vec<BatchTask>, CommandFailure> {
     let (mut tasks, mut lines) = (Vec::new(), HashMap::new());
     for number in 1.. {
-        let Some(line) = next_line(&mut input).map_err(|error| cannot_read(shown, &error))? else {
+        let Some(line) = next_line(&mut input).map_err(|error| read_failure(shown, &error))? else {
             break;
         };
         let wrong = |text: String| {
@@ -177,13 +177,13 @@ fn json_error(error: &serde_json::Error) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: impl AsRef<[u8]>) -> Result<Vec<BatchTask>, String> {
+    fn parse_input(text: impl AsRef<[u8]>) -> Result<Vec<BatchTask>, String> {
         parse_tasks(text.as_ref(), "`t`").map_err(|failure| failure.message)
     }
 
     #[track_caller]
     fn check_refusal(text: impl AsRef<[u8]>, expected: &str) {
-        assert_eq!(parse(text).unwrap_err(), expected);
+        assert_eq!(parse_input(text).unwrap_err(), expected);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             caps: Caps { cost: Dollars::new(0.5), tokens: Some(9), steps: Some(3) },
             ..plain("7", 3, "two")
         };
-        assert_eq!(parse(text).unwrap(), [plain("1", 1, "one"), full]);
+        assert_eq!(parse_input(text).unwrap(), [plain("1", 1, "one"), full]);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
             "{\"task\": \"a\", \"max_cost\": -1}",
             "`t`, line 1: `max_cost` must not be -1",
         );
-        let unknown = parse("{\"task\": \"a\", \"modle\": \"x\"}").unwrap_err();
+        let unknown = parse_input("{\"task\": \"a\", \"modle\": \"x\"}").unwrap_err();
         assert!(
             unknown.starts_with("`t`, line 1: unknown field `modle`, expected one of `id`, `task`")
         );
@@ -260,7 +260,7 @@ mod tests {
             let text = "x".repeat(usize::try_from(bytes).unwrap() - frame);
             format!("{{\"task\":\"{text}\"}}\n{{\"task\":\"b\"}}")
         };
-        assert_eq!(parse(line(LINE_BYTES_MAX - 1)).unwrap().len(), 2);
+        assert_eq!(parse_input(line(LINE_BYTES_MAX - 1)).unwrap().len(), 2);
         check_refusal(
             line(LINE_BYTES_MAX + 1),
             "`t`, line 1: the line has more than 8388608 bytes",

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use self::input::{BatchTask, read_tasks};
 use self::progress::{BatchProgress, usage_text};
-use self::results::{EarlierWork, ResultOutput, TaskError, TaskResult};
+use self::results::{EarlierResults, ResultOutput, TaskError, TaskResult};
 use self::task::TaskEnd;
 use crate::args::{GlobalArgs, SessionArgs};
 use crate::deadline::parse_deadline;
@@ -79,7 +79,7 @@ pub struct BatchCapArgs {
 
 impl BatchCapArgs {
     /// Returns what all tasks may use together, if that is limited.
-    fn budget(&self, used: SessionUsage) -> Option<SharedBudget> {
+    fn shared_budget(&self, used: SessionUsage) -> Option<SharedBudget> {
         let caps = Caps {
             cost: self.batch_max_cost,
             tokens: self.batch_max_tokens,
@@ -91,10 +91,10 @@ impl BatchCapArgs {
 }
 
 /// What the tasks of a batch share.
-struct Batch<'a> {
+struct BatchRun<'a> {
     runtime: &'a Runtime,
     args: &'a BatchArgs,
-    earlier: &'a EarlierWork,
+    earlier: &'a EarlierResults,
     budget: Option<SharedBudget>,
     output: Mutex<ResultOutput>,
     /// Ends all tasks.
@@ -103,7 +103,7 @@ struct Batch<'a> {
 
 /// How a batch ended, apart from its results.
 #[derive(Default)]
-struct BatchEnd {
+struct BatchSummary {
     /// The worst exit code of a task.
     worst: Option<Exit>,
     /// The number of tasks without a result.
@@ -116,7 +116,7 @@ struct BatchEnd {
 }
 
 /// Runs the tasks that have no result yet.
-pub async fn batch(global: GlobalArgs, args: BatchArgs) -> CommandResult {
+pub async fn run_batch(global: GlobalArgs, args: BatchArgs) -> CommandResult {
     terminal::reserve();
     let file = args.tasks.clone();
     // Standard input may take long.
@@ -130,22 +130,22 @@ pub async fn batch(global: GlobalArgs, args: BatchArgs) -> CommandResult {
     check_names(&runtime, &args, &tasks).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
-    let batch = Batch {
-        budget: args.caps.budget(used_before(&runtime, &tasks, &earlier)),
+    let batch = BatchRun {
+        budget: args.caps.shared_budget(earlier_usage(&runtime, &tasks, &earlier)),
         runtime: &runtime,
         args: &args,
         earlier: &earlier,
         output: Mutex::new(output),
         cancel: cancel.clone(),
     };
-    let end = batch.run(&tasks).await;
+    let end = batch.run_tasks(&tasks).await;
     let output = batch.output.into_inner();
     let is_resumable = output.is_file();
     if end.unfinished == 0 && end.failure.is_none() {
-        output.complete();
+        output.remove_unfinished_file();
     }
-    start::close(runtime).await;
-    end.report(tasks.len(), is_resumable);
+    start::close_runtime(runtime).await;
+    end.print_totals(tasks.len(), is_resumable);
     match end.failure {
         Some(failure) => Err(failure),
         None if cancel.is_cancelled() => Ok(Exit::Cancelled),
@@ -154,13 +154,13 @@ pub async fn batch(global: GlobalArgs, args: BatchArgs) -> CommandResult {
     }
 }
 
-impl Batch<'_> {
-    async fn run(&self, tasks: &[BatchTask]) -> BatchEnd {
+impl BatchRun<'_> {
+    async fn run_tasks(&self, tasks: &[BatchTask]) -> BatchSummary {
         let (finished, open): (Vec<_>, Vec<_>) =
             tasks.iter().partition(|task| self.earlier.results.contains_key(&task.id));
-        let mut end = BatchEnd::default();
+        let mut end = BatchSummary::default();
         for task in finished {
-            end.add(&self.earlier.results[&task.id]);
+            end.add_result(&self.earlier.results[&task.id]);
         }
         let failed = tasks.iter().filter_map(|task| self.earlier.results.get(&task.id));
         let failed = failed.filter(|result| result.exit_code != 0).count();
@@ -170,10 +170,10 @@ impl Batch<'_> {
         while let Some(ended) = running.next().await {
             let written = match ended {
                 TaskEnd::Finished(result) => {
-                    let written = self.output.lock().write(&result);
+                    let written = self.output.lock().write_result(&result);
                     if written.is_ok() {
-                        progress.add(&result);
-                        end.add(&result);
+                        progress.add_result(&result);
+                        end.add_result(&result);
                     }
                     written
                 }
@@ -196,15 +196,15 @@ impl Batch<'_> {
     }
 }
 
-impl BatchEnd {
-    fn add(&mut self, result: &TaskResult) {
+impl BatchSummary {
+    fn add_result(&mut self, result: &TaskResult) {
         let exit = Exit::from_code(result.exit_code).unwrap_or(Exit::Failed);
-        self.worst = Some(self.worst.map_or(exit, |worst| worst.worse(exit)));
-        self.used = sum_of(self.used, result.usage);
+        self.worst = Some(self.worst.map_or(exit, |worst| worst.worse_of(exit)));
+        self.used = add_usage(self.used, result.usage);
     }
 
     /// Prints the totals, and how to continue.
-    fn report(&self, total: usize, is_resumable: bool) {
+    fn print_totals(&self, total: usize, is_resumable: bool) {
         let Self { unfinished, used, .. } = self;
         let finished = total - unfinished;
         report::print_remark(&format!("{finished} of {total} tasks ended: {}", usage_text(used)));
@@ -223,7 +223,7 @@ impl BatchEnd {
 }
 
 /// Checks that the results are those of the tasks.
-fn check_results(tasks: &[BatchTask], earlier: &EarlierWork) -> Result<(), CommandFailure> {
+fn check_results(tasks: &[BatchTask], earlier: &EarlierResults) -> Result<(), CommandFailure> {
     let other = |task: &&BatchTask| {
         earlier.results.get(&task.id).is_some_and(|result| result.task != task.task)
     };
@@ -267,7 +267,7 @@ async fn check_names(
 }
 
 /// Returns the usage of earlier processes: that of results, and of sessions that continue.
-fn used_before(runtime: &Runtime, tasks: &[BatchTask], earlier: &EarlierWork) -> SessionUsage {
+fn earlier_usage(runtime: &Runtime, tasks: &[BatchTask], earlier: &EarlierResults) -> SessionUsage {
     let usage_of = |task: &BatchTask| match earlier.results.get(&task.id) {
         Some(result) => result.usage,
         None => match earlier.sessions.get(&task.id) {
@@ -275,10 +275,10 @@ fn used_before(runtime: &Runtime, tasks: &[BatchTask], earlier: &EarlierWork) ->
             None => SessionUsage::default(),
         },
     };
-    tasks.iter().map(usage_of).fold(SessionUsage::default(), sum_of)
+    tasks.iter().map(usage_of).fold(SessionUsage::default(), add_usage)
 }
 
-fn sum_of(one: SessionUsage, other: SessionUsage) -> SessionUsage {
+fn add_usage(one: SessionUsage, other: SessionUsage) -> SessionUsage {
     SessionUsage {
         steps: one.steps.saturating_add(other.steps),
         tokens: one.tokens.saturating_add(other.tokens),

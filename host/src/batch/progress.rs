@@ -30,12 +30,12 @@ impl BatchProgress {
             let have = if done == 1 { "task has its" } else { "tasks have their" };
             report::print_remark(&format!("{done} {have} results already"));
         }
-        progress.draw();
+        progress.draw_bar();
         progress
     }
 
     /// Shows that a task ended. At a terminal, only one that did not succeed has a line.
-    pub fn add(&mut self, result: &TaskResult) {
+    pub fn add_result(&mut self, result: &TaskResult) {
         self.done += 1;
         self.failed += usize::from(result.exit_code != 0);
         match &mut self.bar {
@@ -49,7 +49,7 @@ impl BatchProgress {
                 report::print_notes(&format!("[{done}/{total}] {}", task_line(result)));
             }
         }
-        self.draw();
+        self.draw_bar();
     }
 
     /// Removes the bar.
@@ -59,7 +59,7 @@ impl BatchProgress {
         }
     }
 
-    fn draw(&mut self) {
+    fn draw_bar(&mut self) {
         let label = match self.failed {
             0 => "tasks".to_owned(),
             failed => format!("tasks, {failed} failed"),

@@ -61,7 +61,7 @@ pub struct TaskError {
 
 /// A task that began.
 #[derive(Debug, Serialize, Deserialize)]
-struct BegunTask {
+struct StartedTask {
     id: String,
     session: SessionId,
 }
@@ -84,7 +84,7 @@ pub struct ResultFile {
 
 /// The state of a batch at its beginning.
 #[derive(Default)]
-pub struct EarlierWork {
+pub struct EarlierResults {
     /// The results that the file has.
     pub results: HashMap<String, TaskResult>,
     /// The sessions of tasks that began.
@@ -96,8 +96,8 @@ impl ResultOutput {
     ///
     /// # Errors
     /// If the file cannot be used, is in use, or has other lines than results.
-    pub fn open(path: Option<&Path>) -> Result<(Self, EarlierWork), CommandFailure> {
-        let Some(path) = path else { return Ok((Self::Printed, EarlierWork::default())) };
+    pub fn open(path: Option<&Path>) -> Result<(Self, EarlierResults), CommandFailure> {
+        let Some(path) = path else { return Ok((Self::Printed, EarlierResults::default())) };
         let shown = path.display();
         let failure = |error: io::Error| {
             CommandFailure::new(Exit::Usage, format!("cannot write results to `{shown}`: {error}"))
@@ -129,9 +129,9 @@ impl ResultOutput {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".unfinished");
         let unfinished = PathBuf::from(unfinished);
-        let sessions = read_begun(&unfinished).map_err(failure)?;
+        let sessions = read_started_tasks(&unfinished).map_err(failure)?;
         let file = ResultFile { file, path: path.to_owned(), unfinished, begun: None };
-        Ok((Self::File(file), EarlierWork { results, sessions }))
+        Ok((Self::File(file), EarlierResults { results, sessions }))
     }
 
     /// Returns true if the batch can be continued.
@@ -143,10 +143,10 @@ impl ResultOutput {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn begin(&mut self, id: &str, session: &SessionId) -> Result<(), CommandFailure> {
+    pub fn record_start(&mut self, id: &str, session: &SessionId) -> Result<(), CommandFailure> {
         let Self::File(results) = self else { return Ok(()) };
-        let begun = BegunTask { id: id.to_owned(), session: session.clone() };
-        results.write_begun(&begun).map_err(|error| {
+        let begun = StartedTask { id: id.to_owned(), session: session.clone() };
+        results.append_started_task(&begun).map_err(|error| {
             let shown = results.unfinished.display();
             CommandFailure::new(Exit::Failed, format!("cannot write `{shown}`: {error}"))
         })
@@ -156,11 +156,11 @@ impl ResultOutput {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&mut self, result: &TaskResult) -> Result<(), CommandFailure> {
+    pub fn write_result(&mut self, result: &TaskResult) -> Result<(), CommandFailure> {
         match self {
-            Self::Printed => report::json_line(&to_value(result)?),
+            Self::Printed => report::print_json_line(&result_to_json(result)?),
             Self::File(ResultFile { file, path, .. }) => {
-                let line = format!("{}\n", to_line(result)?);
+                let line = format!("{}\n", result_to_line(result)?);
                 let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
                 written.map_err(|error| {
                     let text = format!("cannot write results to `{}`: {error}", path.display());
@@ -171,7 +171,7 @@ impl ResultOutput {
     }
 
     /// Forgets the sessions, because all tasks have results.
-    pub fn complete(self) {
+    pub fn remove_unfinished_file(self) {
         if let Self::File(results) = self {
             // If it stays, the next run of the command removes it.
             let _ = fs::remove_file(&results.unfinished);
@@ -180,7 +180,7 @@ impl ResultOutput {
 }
 
 impl ResultFile {
-    fn write_begun(&mut self, begun: &BegunTask) -> io::Result<()> {
+    fn append_started_task(&mut self, begun: &StartedTask) -> io::Result<()> {
         let mut file = match self.begun.take() {
             Some(file) => file,
             None => OpenOptions::new().append(true).create(true).open(&self.unfinished)?,
@@ -194,12 +194,12 @@ impl ResultFile {
     }
 }
 
-fn to_line(result: &TaskResult) -> Result<String, CommandFailure> {
+fn result_to_line(result: &TaskResult) -> Result<String, CommandFailure> {
     // The fields are texts and numbers, so this cannot fail.
     serde_json::to_string(result).map_err(|error| CommandFailure::new(Exit::Failed, error))
 }
 
-fn to_value(result: &TaskResult) -> Result<serde_json::Value, CommandFailure> {
+fn result_to_json(result: &TaskResult) -> Result<serde_json::Value, CommandFailure> {
     serde_json::to_value(result).map_err(|error| CommandFailure::new(Exit::Failed, error))
 }
 
@@ -234,14 +234,14 @@ fn is_torn(line: &[u8]) -> bool {
 }
 
 /// Reads the sessions of tasks that began. The last one of a task counts.
-fn read_begun(path: &Path) -> io::Result<HashMap<String, SessionId>> {
+fn read_started_tasks(path: &Path) -> io::Result<HashMap<String, SessionId>> {
     let text = match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
         Err(error) => return Err(error),
     };
     // A torn line is that of a task that had sent no request.
-    let begun = text.lines().filter_map(|line| serde_json::from_str::<BegunTask>(line).ok());
+    let begun = text.lines().filter_map(|line| serde_json::from_str::<StartedTask>(line).ok());
     Ok(begun.map(|begun| (begun.id, begun.session)).collect())
 }
 
@@ -249,7 +249,7 @@ fn read_begun(path: &Path) -> io::Result<HashMap<String, SessionId>> {
 mod tests {
     use super::*;
 
-    fn result(id: &str) -> TaskResult {
+    fn sample_result(id: &str) -> TaskResult {
         TaskResult {
             id: id.to_owned(),
             outcome: Outcome::Done,
@@ -269,14 +269,14 @@ mod tests {
     fn torn_last_line_is_dropped_wherever_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
-        let [first, second] = ["a", "b"].map(|id| to_line(&result(id)).unwrap());
+        let [first, second] = ["a", "b"].map(|id| result_to_line(&sample_result(id)).unwrap());
         for end in 0..second.len() {
             fs::write(&path, [first.as_bytes(), b"\n", &second.as_bytes()[..end]].concat())
                 .unwrap();
             let (mut output, earlier) = ResultOutput::open(Some(&path)).unwrap();
-            assert_eq!(earlier.results.into_values().collect::<Vec<_>>(), [result("a")]);
-            output.write(&result("c")).unwrap();
-            let third = to_line(&result("c")).unwrap();
+            assert_eq!(earlier.results.into_values().collect::<Vec<_>>(), [sample_result("a")]);
+            output.write_result(&sample_result("c")).unwrap();
+            let third = result_to_line(&sample_result("c")).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), format!("{first}\n{third}\n"), "{end}");
         }
         // Only the end of the line is missing.
@@ -315,7 +315,7 @@ mod tests {
         let path = folder.path().join("out");
         let (mut output, _) = ResultOutput::open(Some(&path)).unwrap();
         for session in ["s1", "s2"] {
-            output.begin("a", &SessionId::from(session)).unwrap();
+            output.record_start("a", &SessionId::from(session)).unwrap();
         }
         drop(output);
         let unfinished = folder.path().join("out.unfinished");
@@ -323,11 +323,11 @@ mod tests {
         fs::write(&unfinished, torn).unwrap();
         let (mut output, earlier) = ResultOutput::open(Some(&path)).unwrap();
         assert_eq!(earlier.sessions, HashMap::from([("a".to_owned(), SessionId::from("s2"))]));
-        output.begin("c", &SessionId::from("s3")).unwrap();
+        output.record_start("c", &SessionId::from("s3")).unwrap();
         drop(output);
         let (output, earlier) = ResultOutput::open(Some(&path)).unwrap();
         assert_eq!(earlier.sessions.len(), 2);
-        output.complete();
+        output.remove_unfinished_file();
         assert!(!unfinished.exists());
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jaato_runtime::SessionOptions;
-use jaato_runtime::saved::Saving;
+use jaato_runtime::saved::SaveMode;
 use jaato_runtime::session_loop::{Session, SessionUsage, SharedBudget, UserPrompt};
 use jaato_runtime::types::{Error, Outcome, Role, SessionId, ToolName};
 
-use super::Batch;
+use super::BatchRun;
 use super::input::BatchTask;
 use super::results::{TaskError, TaskResult};
 use crate::args::{SavingArgs, SessionArgs};
@@ -38,10 +38,10 @@ struct TaskAnswer {
     error: Option<TaskError>,
 }
 
-impl Batch<'_> {
+impl BatchRun<'_> {
     /// Runs a task, unless the batch is over.
     pub(super) async fn run_task(&self, task: &BatchTask) -> TaskEnd {
-        let used_up = self.budget.as_ref().and_then(SharedBudget::used_up);
+        let used_up = self.budget.as_ref().and_then(SharedBudget::exhausted_error);
         if self.cancel.is_cancelled() || used_up.is_some() {
             return TaskEnd::Unfinished(used_up.map(TaskError::from));
         }
@@ -62,16 +62,16 @@ impl Batch<'_> {
         };
         let (mut session, continued) = match self.open_session(task, earlier) {
             Ok(opened) => opened,
-            Err(failure) => return TaskEnd::Finished(result(TaskAnswer::failed(failure))),
+            Err(failure) => return TaskEnd::Finished(result(TaskAnswer::from_failure(failure))),
         };
         if session.is_saved() && !continued {
-            let begun = self.output.lock().begin(&task.id, session.id());
+            let begun = self.output.lock().record_start(&task.id, session.id());
             if let Err(failure) = begun {
                 self.runtime.close_session(session.id()).await;
                 return TaskEnd::Unwritable(failure);
             }
         }
-        let answer = self.answer(&mut session, task).await;
+        let answer = self.run_turn(&mut session, task).await;
         session.end_forms().await;
         session.end_tasks().await;
         session.wait_until_written().await;
@@ -99,13 +99,13 @@ impl Batch<'_> {
         let args = &self.args.session;
         let not_asked = SessionOptions::unattended(Arc::new(DiscardingEventSink));
         let watch = SessionObservers { events: not_asked.events, asker: not_asked.asker };
-        let choice = match earlier.filter(|id| resume::is_begun(self.runtime, id)) {
+        let choice = match earlier.filter(|id| resume::has_messages(self.runtime, id)) {
             Some(id) => SessionChoice::Saved(id.clone()),
             None => SessionChoice::New,
         };
         let saving = (args, &SavingArgs::default());
-        let saving = resume::open(self.runtime, &choice, saving, task.model.as_deref())?;
-        let continued = matches!(saving, Saving::Continue(_));
+        let saving = resume::open_saving(self.runtime, &choice, saving, task.model.as_deref())?;
+        let continued = matches!(saving, SaveMode::Continue(_));
         let mut options = conversation::session_options(self.runtime, args, saving, watch)?;
         options.model = task.model.clone();
         options.system = task.system.clone().or(options.system);
@@ -118,29 +118,29 @@ impl Batch<'_> {
             let tools = tools.iter().filter(|_| !is_none);
             tools.map(|tool| ToolName::from(tool.as_str())).collect()
         });
-        let session = self.runtime.session(options).map_err(conversation::start_failure)?;
+        let session = self.runtime.open_session(options).map_err(conversation::start_failure)?;
         Ok((session, continued))
     }
 
     /// Runs the turn, or the rest of it.
-    async fn answer(&self, session: &mut Session, task: &BatchTask) -> TaskAnswer {
-        let cancel = self.cancel.child();
+    async fn run_turn(&self, session: &mut Session, task: &BatchTask) -> TaskAnswer {
+        let cancel = self.cancel.child_token();
         let _deadline =
             task.deadline.or(self.args.deadline).map(|after| start_deadline(after, &cancel));
         let tools = task.tools.clone().or_else(|| self.args.session.tools.clone());
         let named = SessionArgs { tools, ..self.args.session.clone() };
         conversation::await_tools(session, &named, &cancel).await;
         let report = if session.history().turn_count() == 0 {
-            match self.prompt(session, task).await {
-                Ok(prompt) => session.turn(prompt, &cancel).await,
-                Err(failure) => return TaskAnswer::failed(failure),
+            match self.build_prompt(session, task).await {
+                Ok(prompt) => session.run_turn(prompt, &cancel).await,
+                Err(failure) => return TaskAnswer::from_failure(failure),
             }
         } else if session.has_open_turn() {
-            session.turn_again(&cancel).await
+            session.repeat_last_turn(&cancel).await
         } else {
-            return TaskAnswer::saved(session);
+            return TaskAnswer::from_history(session);
         };
-        let exit = conversation::exit_of_turn(&report);
+        let exit = conversation::turn_exit(&report);
         let (outcome, text) = (report.outcome, report.text);
         let error = report.error.map(TaskError::from);
         match (exit, error) {
@@ -154,7 +154,7 @@ impl Batch<'_> {
         }
     }
 
-    async fn prompt(
+    async fn build_prompt(
         &self,
         session: &Session,
         task: &BatchTask,
@@ -166,14 +166,14 @@ impl Batch<'_> {
 }
 
 impl TaskAnswer {
-    fn failed(failure: CommandFailure) -> Self {
+    fn from_failure(failure: CommandFailure) -> Self {
         let CommandFailure { exit, message, hint } = failure;
         let error = Some(TaskError { message, hint });
         Self { outcome: Outcome::Failed, exit, text: String::new(), error }
     }
 
     /// Returns the answer that an earlier process got and did not write.
-    fn saved(session: &Session) -> Self {
+    fn from_history(session: &Session) -> Self {
         let messages = session.history().entries().iter().map(|entry| &entry.message);
         let last = messages.rev().find(|message| message.role == Role::Model);
         let text = last.map(|message| message.text()).unwrap_or_default();

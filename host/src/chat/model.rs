@@ -33,7 +33,7 @@ pub async fn change(
         ));
         return Ok(Exit::Done);
     }
-    runtime.change_model(session, name, &args.request.options()?)?;
+    runtime.change_model(session, name, &args.request.request_options()?)?;
     let model = runtime.model_by_name(name)?.model;
     view.settle().await;
     report::print_problems(unlisted_model_warning(runtime, &model).await.as_slice());
@@ -43,7 +43,7 @@ pub async fn change(
 async fn unlisted_model_warning(runtime: &Runtime, model: &ModelId) -> Option<String> {
     let shown = visible::visible_name(model.as_str());
     let provider = visible::visible_name(model.split()?.0);
-    match runtime.lists_model(model, LIST_WAIT).await {
+    match runtime.is_model_listed(model, LIST_WAIT).await {
         Ok(true) => None,
         Ok(false) => Some(format!(
             "`{provider}` does not list `{shown}`, so the next request may fail\n\

@@ -66,7 +66,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
         name: "mode",
         arguments: "[NAME]",
         help: "shows or changes the approval mode: ask, accept-edits, plan or read-only",
-        run: Run::AtOnce(permissions::mode),
+        run: Run::AtOnce(permissions::run_mode_command),
     },
     SlashCommand {
         name: "model",
@@ -78,7 +78,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
         name: "permissions",
         arguments: "[remove NUMBER|all]",
         help: "lists your answers for later calls; `remove` removes them",
-        run: Run::AtOnce(permissions::permissions),
+        run: Run::AtOnce(permissions::run_permissions_command),
     },
     SlashCommand {
         name: "plugin",
@@ -114,7 +114,7 @@ pub static COMMANDS: [SlashCommand; 14] = [
         name: "tasks",
         arguments: "[stop ID|all]",
         help: "lists what runs in the background; `stop` ends it",
-        run: Run::AtOnce(tasks::tasks),
+        run: Run::AtOnce(tasks::run_tasks_command),
     },
 ];
 

@@ -93,7 +93,7 @@ impl<'a> Meanwhile<'a> {
         if report.outcome == TurnOutcome::Failed && report.is_open && input_is_terminal() {
             self.aside(|| report::print_remark("`/again` sends it again")).await;
         }
-        conversation::exit_of_turn(&report)
+        conversation::turn_exit(&report)
     }
 
     async fn beside(
@@ -126,7 +126,7 @@ impl<'a> Meanwhile<'a> {
             // Later output follows everything that the turn has shown.
             self.view.settle().await;
         }
-        if let Some(tasks) = self.tasks.newly_running(&self.session) {
+        if let Some(tasks) = self.tasks.new_task_ids(&self.session) {
             let text = format!("in the background: {tasks}; /tasks lists and stops");
             self.aside(|| report::print_remark(&text)).await;
         }
@@ -137,7 +137,7 @@ impl<'a> Meanwhile<'a> {
     /// cancelled or reached a limit, the messages return to the editor, so that the user sees them
     /// before they are sent. Returns true if a draft hides them from the user.
     fn end(&mut self, report: &TurnReport, lines: &mut Lines) -> bool {
-        let said = self.inbox.take_back();
+        let said = self.inbox.take_back_messages();
         let mut is_hidden = false;
         match report.outcome {
             TurnOutcome::Done | TurnOutcome::Denied => {
@@ -201,7 +201,7 @@ impl<'a> Meanwhile<'a> {
             Wish::Say(message) => {
                 if !self.waiting.is_empty()
                     || !attach::mentioned_files(message).is_empty()
-                    || self.inbox.send(message).is_err()
+                    || self.inbox.send_message(message).is_err()
                 {
                     self.waits(&text).await;
                 } else {

@@ -16,7 +16,7 @@ use crate::exit::{CommandFailure, Exit};
 use crate::report;
 
 /// Builds the crate, and shows cargo's messages.
-pub async fn build(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, CommandFailure> {
+pub async fn build_crate(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, CommandFailure> {
     let manifest = run.folder().join("Cargo.toml");
     let mut command = ChildCommand::new("cargo", run.folder());
     command.args =
@@ -28,11 +28,11 @@ pub async fn build(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, Com
     command.stdout = StandardOutput::Piped;
     command.stderr = ErrorOutput::Separate(StandardOutput::Piped);
     let supervisor = supervisor(&run.setup);
-    let mut child = supervisor.spawn(command).await.map_err(|error| not_run(&error))?;
+    let mut child = supervisor.spawn(command).await.map_err(|error| cargo_failure(&error))?;
     let (printed, messages) = (child.stdout.take(), child.stderr.take());
     let built = async {
         let manifest = manifest.to_string_lossy();
-        let (library, ()) = tokio::join!(find_library(printed, &manifest), show(messages));
+        let (library, ()) = tokio::join!(find_library(printed, &manifest), show_messages(messages));
         (library, child.wait().await)
     };
     let (library, exit) = tokio::select! {
@@ -44,7 +44,7 @@ pub async fn build(run: &DevelopmentRun, cancel: &Cancel) -> Result<PathBuf, Com
         }
         built = built => built,
     };
-    match exit.map_err(|error| not_run(&error))? {
+    match exit.map_err(|error| cargo_failure(&error))? {
         ChildExit::Code(0) => library.ok_or_else(|| {
             let text = format!("`{}` builds no plugin", manifest.display());
             CommandFailure::new(Exit::Plugin, text)
@@ -62,13 +62,13 @@ async fn find_library(printed: Option<ChildOutput>, manifest: &str) -> Option<Pa
     let mut library = None;
     // After a read error, cargo's exit code still decides.
     while let Ok(Some(line)) = lines.next_line().await {
-        library = library_in(&line, manifest).or(library);
+        library = parse_library_path(&line, manifest).or(library);
     }
     library
 }
 
 /// Shows cargo's messages as they come.
-async fn show(messages: Option<ChildOutput>) {
+async fn show_messages(messages: Option<ChildOutput>) {
     let Some(messages) = messages else { return };
     let mut lines = BufReader::new(messages).lines();
     // After a read error, cargo's exit code still decides.
@@ -78,7 +78,7 @@ async fn show(messages: Option<ChildOutput>) {
 }
 
 /// Returns the dylib that a message of cargo names, if the message is about this manifest.
-fn library_in(line: &str, manifest: &str) -> Option<PathBuf> {
+fn parse_library_path(line: &str, manifest: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(line).ok()?;
     if message["reason"] != "compiler-artifact" || message["manifest_path"] != manifest {
         return None;
@@ -88,7 +88,7 @@ fn library_in(line: &str, manifest: &str) -> Option<PathBuf> {
     libraries.next().map(PathBuf::from)
 }
 
-fn not_run(error: &ProcessError) -> CommandFailure {
+fn cargo_failure(error: &ProcessError) -> CommandFailure {
     let text = format!("cannot run `cargo`: {error}");
     CommandFailure::new(Exit::Failed, text).hint("https://rustup.rs installs Rust with cargo")
 }
@@ -107,7 +107,7 @@ mod tests {
             json!({ "reason": reason, "manifest_path": manifest, "filenames": files }).to_string()
         };
         let (own, rlib) = (dll("libmoon"), "/t/debug/libmoon.rlib");
-        let find = |line: &str| library_in(line, "/moon/Cargo.toml");
+        let find = |line: &str| parse_library_path(line, "/moon/Cargo.toml");
         assert_eq!(find(&line("/moon/Cargo.toml", &[rlib, &own])), Some(own.into()));
         assert_eq!(find(&line("/moon/Cargo.toml", &[rlib])), None);
         assert_eq!(find(&line("/sun/Cargo.toml", &[&dll("libsun")])), None);

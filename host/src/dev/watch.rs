@@ -69,8 +69,8 @@ impl LogTail {
     }
 
     /// Returns the plugin's new lines.
-    fn lines_of(&mut self, plugin: &str) -> Vec<String> {
-        let Some(text) = self.read_new() else { return Vec::new() };
+    fn new_lines_of(&mut self, plugin: &str) -> Vec<String> {
+        let Some(text) = self.read_new_text() else { return Vec::new() };
         let source = format!(" {plugin}: ");
         let level_and_text = |line: &str| {
             let (_time, rest) = line.split_once(' ')?;
@@ -81,7 +81,7 @@ impl LogTail {
     }
 
     /// Reads complete new lines. A log that became shorter was started again.
-    fn read_new(&mut self) -> Option<String> {
+    fn read_new_text(&mut self) -> Option<String> {
         let mut file = File::open(self.path.as_ref()?).ok()?;
         let length = file.metadata().ok()?.len();
         if length < self.read {
@@ -111,7 +111,7 @@ pub async fn next_change(
             () = cancel.cancelled() => return Ok(None),
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        for line in plugin.map(|plugin| log.lines_of(plugin)).unwrap_or_default() {
+        for line in plugin.map(|plugin| log.new_lines_of(plugin)).unwrap_or_default() {
             report::print_line(&format!("  log  {line}"))?;
         }
         let now = SourceStamp::read(run.folder());
@@ -152,8 +152,8 @@ mod tests {
         let mut tail = LogTail::at_end(Some(folder.path()));
         let more = "2.000 warn tool-moon: full\n3.000 info tool-sun: up\n4.000 info tool-moon: ha";
         fs::write(&path, format!("{earlier}{more}")).unwrap();
-        assert_eq!(tail.lines_of("tool-moon"), ["warn tool-moon: full"]);
+        assert_eq!(tail.new_lines_of("tool-moon"), ["warn tool-moon: full"]);
         fs::write(&path, format!("{earlier}{more}lf\n")).unwrap();
-        assert_eq!(tail.lines_of("tool-moon"), ["info tool-moon: half"]);
+        assert_eq!(tail.new_lines_of("tool-moon"), ["info tool-moon: half"]);
     }
 }

@@ -30,7 +30,7 @@ pub struct HistoryFile {
 impl HistoryFile {
     /// Finds the file, and creates it if it is missing.
     pub fn of(folders: &UserFolders) -> Self {
-        let file = Self { path: folders.chat_history().ok(), is_told: AtomicBool::new(false) };
+        let file = Self { path: folders.chat_history_file().ok(), is_told: AtomicBool::new(false) };
         let Some(path) = &file.path else { return file };
         match open_private_file(path, OpenOptions::new().append(true).create(true)) {
             Ok(_) => file,

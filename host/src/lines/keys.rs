@@ -81,7 +81,7 @@ impl Keys {
 
     /// Records that an editor begins, and counts the bytes that were typed ahead.
     pub fn begin(&self) {
-        let typed_ahead = platform::bytes_waiting();
+        let typed_ahead = platform::pending_input_bytes();
         *self.seen.lock() = Seen { typed_ahead, ..Seen::default() };
     }
 

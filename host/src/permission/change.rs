@@ -52,12 +52,12 @@ pub struct RuleArgs {
 }
 
 /// Adds a rule.
-pub fn add(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult {
+pub fn add_rule_command(global: GlobalArgs, decision: &str, args: RuleArgs) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
-    args.tool.as_deref().map_or(Ok(()), check_tool)?;
+    args.tool.as_deref().map_or(Ok(()), check_tool_name)?;
     let rule = new_rule(decision, &args)?;
     let place = EditedRulesFile::locate(&setup, args.workspace)?;
-    let changed = place.edit(&setup, |text| {
+    let changed = place.edit_text(&setup, |text| {
         let text = add_rule(text, &rule)?;
         // Never write text that would break the file.
         text.map(|text| place.check_rules_text(text)).transpose()
@@ -89,7 +89,7 @@ fn can_allow(command: &str, options: Option<&str>) -> bool {
 }
 
 /// Refuses a command line that was given as a tool's name.
-fn check_tool(tool: &str) -> Result<(), CommandFailure> {
+fn check_tool_name(tool: &str) -> Result<(), CommandFailure> {
     let letters = tool.replace(['*', '?'], "x");
     if ToolName::from(letters.as_str()).is_valid() {
         return Ok(());
@@ -99,10 +99,10 @@ fn check_tool(tool: &str) -> Result<(), CommandFailure> {
 }
 
 /// Removes a rule by its number.
-pub fn remove(global: GlobalArgs, number: usize, workspace: bool) -> CommandResult {
+pub fn remove_rule_command(global: GlobalArgs, number: usize, workspace: bool) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     let place = EditedRulesFile::locate(&setup, workspace)?;
-    place.edit(&setup, |text| remove_rule(text, number).map(Some))?;
+    place.edit_text(&setup, |text| remove_rule(text, number).map(Some))?;
     let path = visible::visible_name(&place.path.display().to_string()).into_owned();
     report::print_sentence(&format!("removed rule {number} from `{path}`"))?;
     Ok(Exit::Done)
@@ -145,7 +145,7 @@ impl EditedRulesFile {
         refuse_inside_session(&setup.variables).map_err(trust::trust_failure)?;
         let root = setup.workspace.root().to_owned();
         if !workspace {
-            let path = setup.folders.config()?.join(RULES_FILE);
+            let path = setup.folders.config_folder()?.join(RULES_FILE);
             return Ok(Self { path, of_workspace: None, root });
         }
         let name = format!(".jaato/{RULES_FILE}");
@@ -153,7 +153,7 @@ impl EditedRulesFile {
     }
 
     /// Changes the file. A trusted workspace stays trusted.
-    fn edit(
+    fn edit_text(
         &self,
         setup: &Setup,
         edit: impl FnOnce(&str) -> Result<Option<String>, String>,
@@ -168,13 +168,13 @@ impl EditedRulesFile {
             let path = visible::visible_name(&self.path.display().to_string()).into_owned();
             CommandFailure::new(Exit::Configuration, format!("cannot change `{path}`: {what}"))
         };
-        let bytes = trusted.read(name).map_err(trust::trust_failure)?.unwrap_or_default();
+        let bytes = trusted.read_file(name).map_err(trust::trust_failure)?.unwrap_or_default();
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
         let Some(text) = edit(&text).map_err(wrong)? else { return Ok(false) };
-        let store = TrustStore::in_folder(setup.folders.data()?);
+        let store = TrustStore::in_folder(setup.folders.data_folder()?);
         let now = SystemTime::now();
         store
-            .rewrite(&setup.workspace, name, text.as_bytes(), now)
+            .rewrite_file(&setup.workspace, name, text.as_bytes(), now)
             .map_err(trust::trust_failure)?;
         Ok(true)
     }
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_command_line_is_not_the_name_of_a_tool() {
-        assert!(check_tool("mcp__*").is_ok() && check_tool("readFile").is_ok());
-        let failure = check_tool("git log").unwrap_err();
+        assert!(check_tool_name("mcp__*").is_ok() && check_tool_name("readFile").is_ok());
+        let failure = check_tool_name("git log").unwrap_err();
         assert!(failure.message.contains("--command 'git log'"), "{}", failure.message);
     }
 }

@@ -12,7 +12,7 @@ use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
 
 /// Shows the latest decisions, oldest first.
-pub fn log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
+pub fn show_decision_log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
     let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
@@ -56,7 +56,7 @@ pub fn log(global: GlobalArgs, last: usize, as_json: bool) -> CommandResult {
         let decided = if *allowed { "allowed" } else { "denied" };
         let session = record.session.to_string();
         if as_json {
-            report::json_line(&json!({
+            report::print_json_line(&json!({
                 "time": record.ts, "session": session, "call_id": call_id, "tool": tool,
                 "allowed": allowed, "rule": rule, "place": place, "answered_by": answered_by,
                 "scope": scope, "pattern": pattern, "agent_type": agent_type,

@@ -41,7 +41,7 @@ enum FieldAnswer {
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(
+pub async fn ask_form(
     open: Arc<OpenQuestion>,
     asked: &FormQuestion<'_>,
     before: Before<'_>,
@@ -52,11 +52,11 @@ pub async fn ask(
         // After the user has gone back, Enter keeps the previous answer.
         let default = values.get(&field.name).or(field.default.as_ref()).cloned();
         let field = &FormField { default, ..field.clone() };
-        let question = question_of(asked, at, field);
+        let question = form_question(asked, at, field);
         let reply = match field.kind {
             FieldKind::Secret => ask_secret(&open, question, before, field).await?,
             _ => {
-                let read = |line: &str| read_line(field, at == 0, line);
+                let read = |line: &str| parse_field_answer(field, at == 0, line);
                 let fold = |given: &FieldAnswer| folded_answer(asked, field, given);
                 terminal::ask(Arc::clone(&open), question, before, read, fold).await?
             }
@@ -73,7 +73,7 @@ pub async fn ask(
                 continue;
             }
             Reply::Answer(FieldAnswer::Declined) => return Ok(FormAnswer::declined()),
-            Reply::Nobody(reason) => return Ok(FormAnswer::nobody(reason)),
+            Reply::Nobody(reason) => return Ok(FormAnswer::without_user(reason)),
         }
         at += 1;
     }
@@ -92,7 +92,7 @@ async fn ask_secret(
             Reply::Answer(prompt) => prompt,
             Reply::Nobody(reason) => return Ok(Reply::Nobody(reason)),
         };
-        let typed = secret::ask(open, &prompt).await?;
+        let typed = secret::ask_secret(open, &prompt).await?;
         open.end_row()?;
         let secret = match typed {
             HiddenInput::Typed(secret) => secret,
@@ -108,7 +108,7 @@ async fn ask_secret(
     }
 }
 
-fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog {
+fn form_question(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog {
     let plugin = exact_line(&visible::visible_name(asked.plugin.as_str()), NAME_COLUMNS);
     let agent = asked.agent.map(|agent| format!("[{agent}] ")).unwrap_or_default();
     let count = asked.form.fields.len();
@@ -140,7 +140,7 @@ fn question_of(asked: &FormQuestion<'_>, at: usize, field: &FormField) -> Dialog
         details: Vec::new(),
         notes,
         answers: Vec::new(),
-        prompt: prompt_of(field, at == 0),
+        prompt: input_prompt(field, at == 0),
         begun: String::new(),
         manner: Manner::Words,
     }
@@ -188,7 +188,7 @@ fn format_option(option: &FieldOption, number: &str) -> String {
 }
 
 /// Describes the possible input, in jaato's own words.
-fn prompt_of(field: &FormField, is_first: bool) -> String {
+fn input_prompt(field: &FormField, is_first: bool) -> String {
     let numbers = |value: &Value| {
         let is = |option: &FieldOption| value.as_str() == Some(&option.value);
         field.options.iter().position(is).map(|at| (at + 1).to_string())
@@ -220,7 +220,11 @@ fn prompt_of(field: &FormField, is_first: bool) -> String {
 ///
 /// # Errors
 /// Describes the expected input.
-fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<FieldAnswer, String> {
+fn parse_field_answer(
+    field: &FormField,
+    is_first: bool,
+    line: &str,
+) -> Result<FieldAnswer, String> {
     if line.ends_with(CTRL_C) || line == DECLINE {
         return Ok(FieldAnswer::Declined);
     }
@@ -240,7 +244,7 @@ fn read_line(field: &FormField, is_first: bool, line: &str) -> Result<FieldAnswe
         FieldKind::Choice => find_option(&field.options, line)
             .map(|value| FieldAnswer::Value(Value::from(value)))
             .ok_or_else(|| expected_input(&field.options, "a number or a value, like 1")),
-        FieldKind::Several => read_several(&field.options, line)
+        FieldKind::Several => parse_several(&field.options, line)
             .map(|values| FieldAnswer::Value(Value::from(values)))
             .ok_or_else(|| expected_input(&field.options, "numbers or values, like 1,2")),
         FieldKind::Text | FieldKind::Secret | FieldKind::Unknown => {
@@ -270,7 +274,7 @@ fn find_option<'a>(options: &'a [FieldOption], words: &str) -> Option<&'a str> {
 }
 
 /// Parses numbers and values, without duplicates. Commas separate values that contain blanks.
-fn read_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
+fn parse_several<'a>(options: &'a [FieldOption], line: &str) -> Option<Vec<&'a str>> {
     if line == NONE && find_option(options, NONE).is_none() {
         return Some(Vec::new());
     }
@@ -297,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    fn field(kind: FieldKind, options: &[&str], default: Option<Value>) -> FormField {
+    fn sample_field(kind: FieldKind, options: &[&str], default: Option<Value>) -> FormField {
         let option =
             |value: &&str| FieldOption { value: (*value).to_owned(), ..FieldOption::default() };
         let options = options.iter().map(option).collect();
@@ -305,11 +309,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(field: &FormField, line: &str, expected: Result<FieldAnswer, &str>) {
-        assert_eq!(read_line(field, true, line), expected.map_err(str::to_owned), "{line:?}");
+    fn check_answer(field: &FormField, line: &str, expected: Result<FieldAnswer, &str>) {
+        assert_eq!(
+            parse_field_answer(field, true, line),
+            expected.map_err(str::to_owned),
+            "{line:?}"
+        );
     }
 
-    fn value(value: Value) -> Result<FieldAnswer, &'static str> {
+    fn value_answer(value: Value) -> Result<FieldAnswer, &'static str> {
         Ok(FieldAnswer::Value(value))
     }
 
@@ -319,72 +327,80 @@ mod tests {
     #[test]
     fn choice_field_is_answered_by_number_or_value() {
         let colours = ["red", "dark blue", "7"];
-        let choice = field(FieldKind::Choice, &colours, None);
-        check(&choice, "1", value(json!("red")));
-        check(&choice, "dark blue", value(json!("dark blue")));
-        check(&choice, "7", value(json!("7")));
-        check(&choice, "Red", value(json!("red")));
+        let choice = sample_field(FieldKind::Choice, &colours, None);
+        check_answer(&choice, "1", value_answer(json!("red")));
+        check_answer(&choice, "dark blue", value_answer(json!("dark blue")));
+        check_answer(&choice, "7", value_answer(json!("7")));
+        check_answer(&choice, "Red", value_answer(json!("red")));
         for wrong in ["0", "4", "-1", "green", "1 2", "99999999999999999999"] {
-            check(&choice, wrong, NONE_OF_THREE);
+            check_answer(&choice, wrong, NONE_OF_THREE);
         }
-        check(&choice, "", Err("it needs an answer; /decline declines"));
+        check_answer(&choice, "", Err("it needs an answer; /decline declines"));
         // The option that the list shows as 1 is meant, whatever the values are.
-        check(&field(FieldKind::Choice, &["2", "1"], None), "1", value(json!("2")));
-        check(&field(FieldKind::Choice, &colours, Some(json!("7"))), "", value(json!("7")));
-        let mut labelled = field(FieldKind::Choice, &["prod", "PROD", "x"], None);
+        check_answer(
+            &sample_field(FieldKind::Choice, &["2", "1"], None),
+            "1",
+            value_answer(json!("2")),
+        );
+        check_answer(
+            &sample_field(FieldKind::Choice, &colours, Some(json!("7"))),
+            "",
+            value_answer(json!("7")),
+        );
+        let mut labelled = sample_field(FieldKind::Choice, &["prod", "PROD", "x"], None);
         labelled.options[2].label = "The Last".to_owned();
-        check(&labelled, "PROD", value(json!("PROD")));
-        check(&labelled, "the last", value(json!("x")));
-        check(&labelled, "Prod", NONE_OF_THREE);
+        check_answer(&labelled, "PROD", value_answer(json!("PROD")));
+        check_answer(&labelled, "the last", value_answer(json!("x")));
+        check_answer(&labelled, "Prod", NONE_OF_THREE);
     }
 
     #[test]
     fn several_field_is_answered_by_numbers_and_values() {
         let colours = ["red", "dark blue", "none at all"];
-        let several = field(FieldKind::Several, &colours, None);
-        check(&several, "1,2", value(json!(["red", "dark blue"])));
-        check(&several, " 2  1 2 ".trim(), value(json!(["dark blue", "red"])));
-        check(&several, "dark blue, 1", value(json!(["dark blue", "red"])));
-        check(&several, "Red,Dark Blue", value(json!(["red", "dark blue"])));
-        check(&several, "", value(json!([])));
-        check(&several, "none", value(json!([])));
+        let several = sample_field(FieldKind::Several, &colours, None);
+        check_answer(&several, "1,2", value_answer(json!(["red", "dark blue"])));
+        check_answer(&several, " 2  1 2 ".trim(), value_answer(json!(["dark blue", "red"])));
+        check_answer(&several, "dark blue, 1", value_answer(json!(["dark blue", "red"])));
+        check_answer(&several, "Red,Dark Blue", value_answer(json!(["red", "dark blue"])));
+        check_answer(&several, "", value_answer(json!([])));
+        check_answer(&several, "none", value_answer(json!([])));
         for wrong in ["4", "1 blue", ",", "dark blue 1"] {
             let told =
                 "not in the list: type numbers or values, like 1,2; the numbers go from 1 to 3";
-            check(&several, wrong, Err(told));
+            check_answer(&several, wrong, Err(told));
         }
-        let with_default = field(FieldKind::Several, &colours, Some(json!(["red"])));
-        check(&with_default, "", value(json!(["red"])));
-        check(&with_default, "none", value(json!([])));
+        let with_default = sample_field(FieldKind::Several, &colours, Some(json!(["red"])));
+        check_answer(&with_default, "", value_answer(json!(["red"])));
+        check_answer(&with_default, "none", value_answer(json!([])));
     }
 
     #[test]
     fn text_field_takes_the_typed_line_or_is_declined_or_left_empty() {
-        let mut text = field(FieldKind::Text, &[], None);
-        check(&text, "s", value(json!("s")));
-        check(&text, "/show me", value(json!("/show me")));
-        check(&text, "/decline", Ok(FieldAnswer::Declined));
-        check(&text, "half\u{3}", Ok(FieldAnswer::Declined));
-        check(&text, "<", Err("this is the first field"));
-        assert_eq!(read_line(&text, false, "<"), Ok(FieldAnswer::Back));
-        check(&text, "", Err("it needs an answer; /decline declines"));
+        let mut text = sample_field(FieldKind::Text, &[], None);
+        check_answer(&text, "s", value_answer(json!("s")));
+        check_answer(&text, "/show me", value_answer(json!("/show me")));
+        check_answer(&text, "/decline", Ok(FieldAnswer::Declined));
+        check_answer(&text, "half\u{3}", Ok(FieldAnswer::Declined));
+        check_answer(&text, "<", Err("this is the first field"));
+        assert_eq!(parse_field_answer(&text, false, "<"), Ok(FieldAnswer::Back));
+        check_answer(&text, "", Err("it needs an answer; /decline declines"));
         text.is_optional = true;
-        check(&text, "", Ok(FieldAnswer::Nothing));
+        check_answer(&text, "", Ok(FieldAnswer::Nothing));
         text.default = Some(json!("tea"));
-        check(&text, "", value(json!("tea")));
+        check_answer(&text, "", value_answer(json!("tea")));
     }
 
     #[test]
     fn form_names_its_plugin_first_and_labels_the_plugins_text() {
         let plugin = PluginName::from("tool-x");
-        let mut field = field(FieldKind::Choice, &["a"], Some(json!("a")));
+        let mut field = sample_field(FieldKind::Choice, &["a"], Some(json!("a")));
         field.text = "run it? [y]es".to_owned();
         field.options[0].label = "A\u{1b}[2J".to_owned();
         field.options[0].description = "the first\nof all".to_owned();
         let form = Form { title: "question 2 kovami:".to_owned(), fields: vec![field.clone()] };
         let (session, id, agent) = (&SessionId::from("s"), "form_1", Some("helper"));
         let asked = FormQuestion { session, agent, plugin: &plugin, id, form: &form };
-        let question = question_of(&asked, 0, &field);
+        let question = form_question(&asked, 0, &field);
         assert_eq!(question.title, "[helper] tool-x asks you");
         let values: Vec<_> = question.values.iter().map(terminal::Value::shown).collect();
         let option = "A\u{1b}[2J (a): the first\nof all";
@@ -395,12 +411,12 @@ mod tests {
 
     #[test]
     fn folded_row_names_the_chosen_options_by_their_labels() {
-        let mut several = field(FieldKind::Several, &["1", "2", "plain"], None);
+        let mut several = sample_field(FieldKind::Several, &["1", "2", "plain"], None);
         several.options[0].label = "linux".to_owned();
         several.options[1].label = " windows ".to_owned();
         assert_eq!(value_labels(&several, &json!(["1", "2", "plain"])), "linux, windows, plain");
         assert_eq!(value_labels(&several, &json!("2")), "windows");
         assert_eq!(value_labels(&several, &json!([])), "none");
-        assert_eq!(value_labels(&field(FieldKind::Text, &[], None), &json!("2")), "2");
+        assert_eq!(value_labels(&sample_field(FieldKind::Text, &[], None), &json!("2")), "2");
     }
 }

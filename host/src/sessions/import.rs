@@ -7,15 +7,15 @@ use clap::Args;
 use jaato_runtime::session_loop::{HistoryEntry, MessageMark};
 use jaato_runtime::sessions::{
     FoundSession, ImportSource, ImportedSession, SessionRecord, SessionStoreError, Transcript,
-    TranscriptMessage, detect_source, find_sessions, id_of_foreign_session, import_file,
-    record_type, transcript_note,
+    TranscriptMessage, detect_source, find_sessions, foreign_session_id, import_file, record_type,
+    transcript_note,
 };
 use jaato_runtime::types::ModelId;
 use jaato_runtime::{Runtime, visible};
 use serde_json::json;
 
 use super::time::format_age;
-use super::{Sessions, store_failure};
+use super::{SavedSessions, store_failure};
 use crate::args::GlobalArgs;
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::{report, start};
@@ -54,27 +54,28 @@ fn parse_source(name: &str) -> Result<ImportSource, String> {
 }
 
 /// Imports sessions, or lists those that can be imported.
-pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
+pub async fn import_sessions(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
     let setup = start::read_setup(start::setup_arguments(global))?;
-    let sessions = Sessions::from_setup(&setup)?;
+    let sessions = SavedSessions::from_setup(&setup)?;
     let here = |found: &FoundSession| args.all || found.workspace == sessions.workspace;
     let files = match (&args.sessions[..], args.from) {
         ([], None) => {
             return print_found_sessions(
-                &found_of(None).into_iter().filter(here).collect::<Vec<_>>(),
+                &find_foreign_sessions(None).into_iter().filter(here).collect::<Vec<_>>(),
             );
         }
         ([], from) => {
-            let found = found_of(from).into_iter().filter(here).map(SessionFile::from);
+            let found = find_foreign_sessions(from).into_iter().filter(here).map(SessionFile::from);
             let files: Vec<_> = found.collect();
             if files.is_empty() {
-                return Err(nothing_found(args));
+                return Err(nothing_found_failure(args));
             }
             files
         }
-        (named, from) => {
-            named.iter().map(|text| named_file(text, from)).collect::<Result<Vec<_>, _>>()?
-        }
+        (named, from) => named
+            .iter()
+            .map(|text| resolve_named_file(text, from))
+            .collect::<Result<Vec<_>, _>>()?,
     };
     // The providers know the user's keys.
     let runtime = start::start_runtime_with(setup).await;
@@ -83,14 +84,14 @@ pub async fn import(global: GlobalArgs, args: &ImportArgs) -> CommandResult {
     for file in &files {
         if let Err(failure) = import_one(&sessions, file, &runtime) {
             report::print_failure(&failure);
-            exit = exit.worse(failure.exit);
+            exit = exit.worse_of(failure.exit);
         }
     }
-    start::close(runtime).await;
+    start::close_runtime(runtime).await;
     Ok(exit)
 }
 
-fn nothing_found(args: &ImportArgs) -> CommandFailure {
+fn nothing_found_failure(args: &ImportArgs) -> CommandFailure {
     let program = args.from.map_or("other programs", ImportSource::name);
     if args.from == Some(ImportSource::Jaato) {
         return CommandFailure::new(Exit::Usage, "give the file that `jaato session export` wrote");
@@ -106,7 +107,7 @@ fn nothing_found(args: &ImportArgs) -> CommandFailure {
 }
 
 /// Finds the sessions of one program, or of all.
-fn found_of(from: Option<ImportSource>) -> Vec<FoundSession> {
+fn find_foreign_sessions(from: Option<ImportSource>) -> Vec<FoundSession> {
     // Without a home folder there are no folders of other programs.
     let Some(home) = std::env::home_dir() else { return Vec::new() };
     let variable = |name: &str| -> Option<OsString> { std::env::var_os(name) };
@@ -146,7 +147,10 @@ impl From<FoundSession> for SessionFile {
 }
 
 /// Finds the session that the user typed: a file, or else an id or a part of one.
-fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, CommandFailure> {
+fn resolve_named_file(
+    text: &str,
+    from: Option<ImportSource>,
+) -> Result<SessionFile, CommandFailure> {
     let path = Path::new(text);
     if path.exists() {
         let source = from.or_else(|| detect_source(path)).ok_or_else(|| {
@@ -156,7 +160,7 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
         })?;
         return Ok(SessionFile { source, path: path.to_owned(), id: None });
     }
-    let found = found_of(from);
+    let found = find_foreign_sessions(from);
     let is_part = text.chars().count() >= PART_CHARS_MIN;
     let fits = |session: &FoundSession| session.id == text;
     let begins = |session: &FoundSession| is_part && session.id.starts_with(text);
@@ -180,7 +184,7 @@ fn named_file(text: &str, from: Option<ImportSource>) -> Result<SessionFile, Com
 }
 
 fn import_one(
-    sessions: &Sessions,
+    sessions: &SavedSessions,
     file: &SessionFile,
     runtime: &Runtime,
 ) -> Result<(), CommandFailure> {
@@ -197,13 +201,13 @@ fn import_one(
     let id = match file.source {
         ImportSource::Jaato => transcript.id.clone(),
         ImportSource::ClaudeCode | ImportSource::Codex | ImportSource::Goose | ImportSource::Pi => {
-            id_of_foreign_session(file.source.name(), &transcript.id, transcript.begun_ms)
+            foreign_session_id(file.source.name(), &transcript.id, transcript.begun_ms)
         }
     };
-    let mut records = records_of(&transcript);
+    let mut records = session_records(&transcript);
     records.iter_mut().for_each(|(_, record)| runtime.clean_record(record));
     let count = transcript.messages.len();
-    match sessions.store.add(&id, &transcript, records) {
+    match sessions.store.add_session(&id, &transcript, records) {
         Err(SessionStoreError::AlreadyExists(_)) => {
             let text = format!("session `{id}` already exists, so it was not imported again");
             return Err(CommandFailure::new(Exit::Failed, text)
@@ -221,10 +225,10 @@ fn import_one(
     Ok(())
 }
 
-fn records_of(transcript: &Transcript) -> Vec<(i64, SessionRecord)> {
+fn session_records(transcript: &Transcript) -> Vec<(i64, SessionRecord)> {
     let record = |it: &TranscriptMessage| {
         // Its maps have text keys.
-        let data = serde_json::to_value(entry_of(it)).unwrap_or_default();
+        let data = serde_json::to_value(history_entry(it)).unwrap_or_default();
         (it.at_ms, SessionRecord::new(record_type::MESSAGE, data))
     };
     let mut records: Vec<_> = transcript.messages.iter().map(record).collect();
@@ -236,7 +240,7 @@ fn records_of(transcript: &Transcript) -> Vec<(i64, SessionRecord)> {
     records
 }
 
-fn entry_of(message: &TranscriptMessage) -> HistoryEntry {
+fn history_entry(message: &TranscriptMessage) -> HistoryEntry {
     let mark = match message.note.as_deref() {
         Some(transcript_note::NOT_SENT) => Some(MessageMark::Unsent),
         Some(transcript_note::BROKE_OFF) => Some(MessageMark::Partial),

@@ -8,7 +8,7 @@ use jaato_runtime::visible;
 use serde_json::{Value, json};
 
 use super::time::{format_age, format_utc};
-use super::{Sessions, store_failure};
+use super::{SavedSessions, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -54,14 +54,14 @@ pub struct SearchArgs {
 }
 
 /// Lists sessions, the last changed first.
-pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+pub fn list_sessions(global: GlobalArgs, args: &ListArgs) -> CommandResult {
+    let sessions = SavedSessions::for_user(global)?;
     let workspace = (!args.all).then_some(sessions.workspace.as_str());
-    let index = sessions.index()?;
+    let index = sessions.open_index()?;
     let (mut listed, count, open) = match &index {
         Some(index) => (
-            index.list(workspace, args.limit).map_err(store_failure)?,
-            index.count(workspace).map_err(store_failure)?,
+            index.list_sessions(workspace, args.limit).map_err(store_failure)?,
+            index.count_sessions(workspace).map_err(store_failure)?,
             sessions.store.open_sessions().map_err(store_failure)?,
         ),
         None => (Vec::new(), 0, Vec::new()),
@@ -75,7 +75,7 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
         open.into_iter().map(|(id, pid)| (id.as_str().to_owned(), pid)).collect();
     if args.output == OutputForm::Json {
         let listed = listed.iter().map(|session| session_to_json(session, open.get(&session.id)));
-        return report::exact_json(&listed.collect());
+        return report::print_exact_json(&listed.collect());
     }
     if listed.is_empty() {
         report::print_line(match args.all {
@@ -94,9 +94,9 @@ pub fn list(global: GlobalArgs, args: &ListArgs) -> CommandResult {
             if open.contains_key(&session.id) { "open" } else { "" }.to_owned(),
             match &session.opener {
                 Some(opener) => {
-                    format!("{}: {}", visible::visible_name(&opener.agent), name_of(session))
+                    format!("{}: {}", visible::visible_name(&opener.agent), session_name(session))
                 }
-                None => name_of(session),
+                None => session_name(session),
             },
         ];
         if args.all {
@@ -123,7 +123,7 @@ fn with_agents(
 ) -> Result<(Vec<IndexedSession>, Vec<usize>), CommandFailure> {
     let (mut tree, mut levels) = (Vec::new(), Vec::new());
     for root in roots {
-        let below = index.opened_below(&root.id).map_err(store_failure)?;
+        let below = index.opened_descendants(&root.id).map_err(store_failure)?;
         tree.push(root);
         levels.push(0);
         for (level, agent) in below {
@@ -150,16 +150,18 @@ fn session_to_json(session: &IndexedSession, open: Option<&Option<u32>>) -> Valu
 }
 
 /// Finds messages that contain all words.
-pub fn search(global: GlobalArgs, args: &SearchArgs) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+pub fn search_sessions(global: GlobalArgs, args: &SearchArgs) -> CommandResult {
+    let sessions = SavedSessions::for_user(global)?;
     let workspace = (!args.all).then_some(sessions.workspace.as_str());
     let words = args.words.join(" ");
-    let hits = match sessions.index()? {
-        Some(index) => index.search(&words, workspace, args.limit).map_err(store_failure)?,
+    let hits = match sessions.open_index()? {
+        Some(index) => {
+            index.search_messages(&words, workspace, args.limit).map_err(store_failure)?
+        }
         None => Vec::new(),
     };
     if args.output == OutputForm::Json {
-        return report::exact_json(&hits.iter().map(hit_json).collect());
+        return report::print_exact_json(&hits.iter().map(hit_json).collect());
     }
     if hits.is_empty() {
         let place = if args.all { "any session" } else { "a session of this workspace" };
@@ -191,7 +193,7 @@ fn hit_json(hit: &SearchHit) -> Value {
 }
 
 /// Returns the name of a session for users. A session without messages has no name.
-pub(super) fn name_of(session: &IndexedSession) -> String {
+pub(super) fn session_name(session: &IndexedSession) -> String {
     match session.name.as_str() {
         "" => "(no messages)".to_owned(),
         name => visible::visible_name(name).into_owned(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jaato_runtime::policy::PolicyMode;
-use jaato_runtime::saved::{OpenSession, ReadSession, Saving, last_state};
+use jaato_runtime::saved::{LoadedSession, OpenSession, SaveMode, read_last_state};
 use jaato_runtime::session_loop::{Cancel, SavedState, Session, SessionUsage};
 use jaato_runtime::sessions::{IndexedSession, NumberedPrompt};
 use jaato_runtime::types::{Role, SessionId};
@@ -17,8 +17,8 @@ use crate::report;
 use crate::terminal::{self, Dialog, Look, Text};
 
 use super::export::write_file;
-use super::list::name_of;
-use super::{Sessions, store_failure, time};
+use super::list::session_name;
+use super::{SavedSessions, store_failure, time};
 
 /// How many sessions the question offers.
 const OFFERED_MAX: u32 = 9;
@@ -40,7 +40,7 @@ pub enum SessionChoice {
 
 impl SessionChoice {
     /// Returns the choice that continues a session, or a new one if it is not saved.
-    pub fn of(session: &Session) -> Self {
+    pub fn from_session(session: &Session) -> Self {
         saved_id(session).map_or(Self::New, Self::Saved)
     }
 }
@@ -55,9 +55,9 @@ pub async fn choose_session(
 ) -> Result<SessionChoice, CommandFailure> {
     match &args.resume {
         Some(Some(id)) if !id.is_empty() => {
-            Sessions::from_setup(setup)?.find(id).map(SessionChoice::Saved)
+            SavedSessions::from_setup(setup)?.find(id).map(SessionChoice::Saved)
         }
-        Some(_) => ask(setup).await.map(SessionChoice::Saved),
+        Some(_) => ask_for_session(setup).await.map(SessionChoice::Saved),
         None if args.newest => newest_session(setup).map(SessionChoice::Saved),
         None => Ok(SessionChoice::New),
     }
@@ -74,16 +74,16 @@ fn no_session_failure() -> CommandFailure {
 }
 
 fn choose_from_list(setup: &Setup, limit: u32) -> Result<Vec<IndexedSession>, CommandFailure> {
-    let sessions = Sessions::from_setup(setup)?;
-    let Some(index) = sessions.index()? else { return Ok(Vec::new()) };
-    index.list(Some(&sessions.workspace), limit).map_err(store_failure)
+    let sessions = SavedSessions::from_setup(setup)?;
+    let Some(index) = sessions.open_index()? else { return Ok(Vec::new()) };
+    index.list_sessions(Some(&sessions.workspace), limit).map_err(store_failure)
 }
 
 /// Asks which of the newest sessions continues.
 ///
 /// # Errors
 /// Without a terminal, or if the user chooses none.
-async fn ask(setup: &Setup) -> Result<SessionId, CommandFailure> {
+async fn ask_for_session(setup: &Setup) -> Result<SessionId, CommandFailure> {
     if !terminal::can_choose() {
         let text = "`--resume` needs the id of a session, because no user can be asked";
         return Err(CommandFailure::new(Exit::Usage, text)
@@ -118,11 +118,12 @@ pub fn return_to_place(
     arguments: &mut SetupArguments,
 ) -> Result<bool, CommandFailure> {
     let SessionChoice::Saved(id) = choice else { return Ok(false) };
-    let sessions = Sessions::from_setup(setup)?;
-    let mut reader = sessions.store.read(id).map_err(store_failure)?;
-    let SavedState { environment, folder, .. } = last_state(&mut reader).map_err(store_failure)?;
+    let sessions = SavedSessions::from_setup(setup)?;
+    let mut reader = sessions.store.read_session(id).map_err(store_failure)?;
+    let SavedState { environment, folder, .. } =
+        read_last_state(&mut reader).map_err(store_failure)?;
     let before = (arguments.overrides.environment.clone(), arguments.folder.clone());
-    let is_chosen = args.names_environment();
+    let is_chosen = args.has_environment_name();
     if !is_chosen && !environment.is_empty() && environment != setup.config.environment {
         let named = visible::visible_name(&environment);
         report::print_remark(&format!(
@@ -163,24 +164,29 @@ pub fn keep_paths(arguments: &mut SetupArguments, typed_in: &Path) {
 ///
 /// # Errors
 /// If it cannot be continued.
-pub fn open(
+pub fn open_saving(
     runtime: &Runtime,
     choice: &SessionChoice,
     (args, saving): (&SessionArgs, &SavingArgs),
     model: Option<&str>,
-) -> Result<Saving, CommandFailure> {
+) -> Result<SaveMode, CommandFailure> {
     match choice {
-        SessionChoice::New if saving.no_save => Ok(Saving::Off),
-        SessionChoice::New if !runtime.setup().config.sessions.save => Ok(Saving::Off),
-        SessionChoice::New => Ok(match Sessions::from_runtime(runtime) {
-            Ok(Sessions { store, workspace }) => Saving::New { store, workspace, opener: None },
+        SessionChoice::New if saving.no_save => Ok(SaveMode::Off),
+        SessionChoice::New if !runtime.setup().config.sessions.save => Ok(SaveMode::Off),
+        SessionChoice::New => Ok(match SavedSessions::from_runtime(runtime) {
+            Ok(SavedSessions { store, workspace }) => {
+                SaveMode::New { store, workspace, opener: None }
+            }
             // Without a home folder, nothing of a user is kept.
-            Err(_) => Saving::Off,
+            Err(_) => SaveMode::Off,
         }),
         SessionChoice::Saved(id) => {
-            let mut opened =
-                OpenSession::open(Sessions::from_runtime(runtime)?.store, id, saving.take_over)
-                    .map_err(store_failure)?;
+            let mut opened = OpenSession::open(
+                SavedSessions::from_runtime(runtime)?.store,
+                id,
+                saving.take_over,
+            )
+            .map_err(store_failure)?;
             if model.is_some() || args.model.is_some() {
                 // It comes before the model that answered last.
                 opened.model = model.map(str::to_owned);
@@ -188,21 +194,21 @@ pub fn open(
             check_environment(runtime, &args.environment, id, &opened.restored.state)?;
             report::print_problems(&opened.restored.problems);
             report::print_problems(other_workspace(runtime, &opened).as_slice());
-            Ok(Saving::Continue(Box::new(opened)))
+            Ok(SaveMode::Continue(Box::new(opened)))
         }
     }
 }
 
 /// Returns true if a saved session has a message.
-pub fn is_begun(runtime: &Runtime, id: &SessionId) -> bool {
-    read(runtime, id).is_ok_and(|read| !read.restored.history.entries().is_empty())
+pub fn has_messages(runtime: &Runtime, id: &SessionId) -> bool {
+    read_session(runtime, id).is_ok_and(|read| !read.restored.history.entries().is_empty())
 }
 
 /// Returns the usage of a saved session, or none if it cannot be read.
 pub fn saved_usage(runtime: &Runtime, id: &SessionId) -> SessionUsage {
-    let state = Sessions::from_runtime(runtime).and_then(|sessions| {
-        let mut reader = sessions.store.read(id).map_err(store_failure)?;
-        last_state(&mut reader).map_err(store_failure)
+    let state = SavedSessions::from_runtime(runtime).and_then(|sessions| {
+        let mut reader = sessions.store.read_session(id).map_err(store_failure)?;
+        read_last_state(&mut reader).map_err(store_failure)
     });
     state.map(|state| state.usage).unwrap_or_default()
 }
@@ -211,8 +217,8 @@ pub fn saved_usage(runtime: &Runtime, id: &SessionId) -> SessionUsage {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn read(runtime: &Runtime, id: &SessionId) -> Result<ReadSession, CommandFailure> {
-    ReadSession::read(&Sessions::from_runtime(runtime)?.store, id).map_err(store_failure)
+pub fn read_session(runtime: &Runtime, id: &SessionId) -> Result<LoadedSession, CommandFailure> {
+    LoadedSession::read(&SavedSessions::from_runtime(runtime)?.store, id).map_err(store_failure)
 }
 
 /// Says that a session belongs to another workspace, if it does.
@@ -233,7 +239,7 @@ fn check_environment(
     state: &SavedState,
 ) -> Result<(), CommandFailure> {
     let (before, now) = (&state.environment, &runtime.setup().config.environment);
-    if before.is_empty() || before == now || args.names_environment() {
+    if before.is_empty() || before == now || args.has_environment_name() {
         return Ok(());
     }
     let text = format!("session {id} last ran in environment `{before}`, but jaato uses `{now}`");
@@ -270,10 +276,12 @@ impl NextSession {
         };
         let number = number.parse().map_err(|_| usage_failure("rewind"))?;
         let id = saved_id(session)?;
-        let prompt =
-            Sessions::from_runtime(runtime)?.store.prompt(&id, number).map_err(store_failure)?;
+        let prompt = SavedSessions::from_runtime(runtime)?
+            .store
+            .find_prompt(&id, number)
+            .map_err(store_failure)?;
         if files {
-            undo_since(runtime, session, &id, &prompt, cancel).await?;
+            undo_files_since(runtime, session, &id, &prompt, cancel).await?;
         }
         Ok(Self::Rewound { id, number })
     }
@@ -289,13 +297,16 @@ impl NextSession {
         };
         let id = saved_id(session)?;
         // An error keeps the session that runs.
-        Sessions::from_runtime(runtime)?.store.seq_before(&id, number).map_err(store_failure)?;
+        SavedSessions::from_runtime(runtime)?
+            .store
+            .last_seq_before(&id, number)
+            .map_err(store_failure)?;
         Ok(Self::Forked { id, number })
     }
 
     /// Does it, after the session has ended. If it cannot be done, the old session continues.
-    fn apply(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
-        let sessions = Sessions::from_runtime(runtime)?;
+    fn resolve_choice(self, runtime: &Runtime) -> Result<SessionChoice, CommandFailure> {
+        let sessions = SavedSessions::from_runtime(runtime)?;
         let (id, done) = match self {
             Self::Saved(id) => return Ok(SessionChoice::Saved(id)),
             Self::Rewound { id, number } => {
@@ -332,21 +343,21 @@ impl SessionChange {
     ///
     /// # Errors
     /// If no session has been saved.
-    pub fn after(
+    pub fn prepare_next(
         session: Session,
         next: NextSession,
         runtime: &Runtime,
     ) -> Result<Self, CommandFailure> {
-        let (last, model) = (SessionChoice::of(&session), session.facts().model);
+        let (last, model) = (SessionChoice::from_session(&session), session.facts().model);
         let (mode, is_same) = (session.rules().lock().mode, !matches!(next, NextSession::Saved(_)));
         // Writes what is left to its file.
         drop(session);
-        Ok(Self { next: next.apply(runtime)?, last, mode, model, is_same })
+        Ok(Self { next: next.resolve_choice(runtime)?, last, mode, model, is_same })
     }
 
     /// Continues the session that ended, because the next one cannot be opened. Returns `None` if
     /// it is the one that cannot be opened.
-    pub fn back(self) -> Option<Self> {
+    pub fn previous(self) -> Option<Self> {
         let next = self.last.clone();
         (self.next != self.last).then_some(Self { next, is_same: true, ..self })
     }
@@ -354,7 +365,7 @@ impl SessionChange {
     /// Returns the arguments of the next session, and the model that answers first. The same
     /// conversation, or a copy, has the mode and the model of the session that ended. Another
     /// session has its own, unless those of the command line still held.
-    pub fn settings(
+    pub fn next_settings(
         &self,
         given: &SessionArgs,
         runtime: &Runtime,
@@ -376,7 +387,7 @@ impl SessionChange {
 ///
 /// # Errors
 /// If the plugin that edits files is missing or fails.
-pub async fn undo_since(
+pub async fn undo_files_since(
     runtime: &Runtime,
     session: &mut Session,
     of: &SessionId,
@@ -384,11 +395,11 @@ pub async fn undo_since(
     cancel: &Cancel,
 ) -> Result<(), CommandFailure> {
     // A copied session records the edits before the copy under the original session.
-    let lineage = Sessions::from_runtime(runtime)?.store.lineage(of).map_err(store_failure)?;
+    let lineage = SavedSessions::from_runtime(runtime)?.store.lineage(of).map_err(store_failure)?;
     let period = |(session, until_ms)| json!({ "session": session, "until_ms": until_ms });
     let sessions: Vec<Value> = lineage.into_iter().map(period).collect();
     let arguments = json!({ "sessions": sessions, "at_ms": prompt.at_ms });
-    let output = runtime.command(session, "undo_since", arguments, cancel).await?;
+    let output = runtime.run_command(session, "undo_since", arguments, cancel).await?;
     let listed = |key: &str| -> Vec<String> {
         let texts = output.content.get(key).and_then(Value::as_array).into_iter().flatten();
         texts.filter_map(|it| Some(visible::visible_name(it.as_str()?).into_owned())).collect()
@@ -428,18 +439,18 @@ pub async fn session_to_resume(
     session: &Session,
     id: &str,
 ) -> Result<NextSession, CommandFailure> {
-    let sessions = Sessions::from_runtime(runtime)?;
+    let sessions = SavedSessions::from_runtime(runtime)?;
     let id = match id {
-        "" => ask(runtime.setup()).await?,
+        "" => ask_for_session(runtime.setup()).await?,
         id => sessions.find(id)?,
     };
     if id == *session.id() {
         return Err(CommandFailure::new(Exit::Usage, "you are already in this session"));
     }
     // An error keeps the session that runs.
-    sessions.store.check_free(&id).map_err(store_failure)?;
-    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
-    let state = last_state(&mut reader).map_err(store_failure)?;
+    sessions.store.check_can_open(&id).map_err(store_failure)?;
+    let mut reader = sessions.store.read_session(&id).map_err(store_failure)?;
+    let state = read_last_state(&mut reader).map_err(store_failure)?;
     check_environment(runtime, &EnvironmentArgs::default(), &id, &state)?;
     Ok(NextSession::Saved(id))
 }
@@ -450,7 +461,8 @@ pub async fn session_to_resume(
 /// If the session is not saved, or they cannot be printed.
 pub fn list_messages(runtime: &Runtime, session: &Session) -> CommandResult {
     let id = saved_id(session)?;
-    let prompts = Sessions::from_runtime(runtime)?.store.prompts(&id).map_err(store_failure)?;
+    let prompts =
+        SavedSessions::from_runtime(runtime)?.store.list_prompts(&id).map_err(store_failure)?;
     let room = terminal::size().1.saturating_sub(NUMBER_COLUMNS);
     for NumberedPrompt { number, text, .. } in prompts {
         report::print_line(&format!("{number:>4}  {}", terminal::one_line(&text, room)))?;
@@ -463,7 +475,7 @@ pub fn list_messages(runtime: &Runtime, session: &Session) -> CommandResult {
 ///
 /// # Errors
 /// Without a name, or if the session is not saved.
-pub fn rename(session: &Session, name: &str) -> CommandResult {
+pub fn rename_current_session(session: &Session, name: &str) -> CommandResult {
     if name.is_empty() {
         let failure = CommandFailure::new(Exit::Usage, "`/rename` needs a name");
         return Err(failure.hint(slash::hint("rename")));
@@ -478,10 +490,10 @@ pub fn rename(session: &Session, name: &str) -> CommandResult {
 ///
 /// # Errors
 /// If the session is not saved, or the file cannot be written.
-pub fn export(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
+pub fn export_current_session(runtime: &Runtime, session: &Session, file: &str) -> CommandResult {
     let id = saved_id(session)?;
     let path = if file.is_empty() { format!("{id}.md") } else { file.to_owned() };
-    let sessions = Sessions::from_runtime(runtime)?;
+    let sessions = SavedSessions::from_runtime(runtime)?;
     write_file(&sessions, &id, None, Path::new(&path))?;
     Ok(Exit::Done)
 }
@@ -505,7 +517,7 @@ pub fn show_end(session: &Session) {
 }
 
 /// Says how to come back to a session that is saved.
-pub fn tell_how_to_continue(session: &Session) {
+pub fn print_how_to_continue(session: &Session) {
     if session.is_saved() && !session.history().entries().is_empty() {
         report::print_remark(&format!(
             "`jaato chat --resume {}` continues this session",
@@ -525,5 +537,5 @@ fn first_lines(text: &str) -> String {
 
 /// Describes a session in a row of a question.
 fn session_line(session: &IndexedSession) -> String {
-    format!("{}  {} ({})", session.id, name_of(session), time::format_age(session.changed_ms))
+    format!("{}  {} ({})", session.id, session_name(session), time::format_age(session.changed_ms))
 }

@@ -6,9 +6,9 @@ use jaato_runtime::types::{Part, Role};
 use jaato_runtime::visible;
 use serde_json::{Value, json};
 
-use super::conversation::{NumberedEntry, SavedConversation, note_of, to_json};
+use super::conversation::{NumberedEntry, SavedConversation, entry_note, entry_to_json};
 use super::time::{format_age, format_utc};
-use super::{Sessions, store_failure};
+use super::{SavedSessions, store_failure};
 use crate::args::{GlobalArgs, OutputForm};
 use crate::exit::{CommandFailure, CommandResult, Exit};
 use crate::report;
@@ -18,22 +18,22 @@ use crate::terminal::{self, Channel};
 const CALL_COLUMNS_MAX: usize = 200;
 
 /// Prints the conversation of a session.
-pub fn show(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
-    let sessions = Sessions::for_user(global)?;
+pub fn show_session(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult {
+    let sessions = SavedSessions::for_user(global)?;
     let id = sessions.find(text)?;
-    let mut reader = sessions.store.read(&id).map_err(store_failure)?;
-    let conversation = SavedConversation::of(reader.read_rest().map_err(store_failure)?);
-    report::print_problems(&problems_of(&reader, &conversation));
+    let mut reader = sessions.store.read_session(&id).map_err(store_failure)?;
+    let conversation = SavedConversation::from_records(reader.read_rest().map_err(store_failure)?);
+    report::print_problems(&session_problems(&reader, &conversation));
     let is_open = sessions.store.owner_state(&id).map_err(store_failure)? != OwnerState::Free;
     if output == OutputForm::Json {
-        return report::exact_json(&json!({
+        return report::print_exact_json(&json!({
             "id": id,
             "name": conversation.name(),
             "workspace": reader.header().workspace,
             "begun": format_utc(reader.begun_ms()),
             "is_open": is_open,
             "forked_from": reader.header().forked_from.as_ref().map(|(id, _)| id),
-            "messages": conversation.entries.iter().map(to_json).collect::<Value>(),
+            "messages": conversation.entries.iter().map(entry_to_json).collect::<Value>(),
         }));
     }
     let name = conversation.name();
@@ -45,12 +45,12 @@ pub fn show(global: GlobalArgs, text: &str, output: OutputForm) -> CommandResult
     if let Some((from, _)) = &reader.header().forked_from {
         report::print_line(&format!("forked from {}", visible::visible_name(from)))?;
     }
-    conversation.entries.iter().try_for_each(print)?;
+    conversation.entries.iter().try_for_each(print_entry)?;
     Ok(Exit::Done)
 }
 
 /// Describes the parts of a file that could not be read.
-pub(super) fn problems_of(reader: &SessionReader, read: &SavedConversation) -> Vec<String> {
+pub(super) fn session_problems(reader: &SessionReader, read: &SavedConversation) -> Vec<String> {
     let damage = |problem: &ReadProblem| match problem {
         ReadProblem::TornEnd { bytes } => {
             format!("the last write of the session did not finish: {bytes} bytes were skipped")
@@ -68,19 +68,19 @@ pub(super) fn problems_of(reader: &SessionReader, read: &SavedConversation) -> V
 }
 
 /// Prints a message after an empty line. Prints nothing for a message without anything to show.
-pub(super) fn print(entry: &NumberedEntry) -> Result<(), CommandFailure> {
-    let lines = lines_of(&entry.entry);
+pub(super) fn print_entry(entry: &NumberedEntry) -> Result<(), CommandFailure> {
+    let lines = entry_lines(&entry.entry);
     if lines.is_empty() {
         return Ok(());
     }
-    report::print_line(&format!("\n{}", head_of(entry)))?;
+    report::print_line(&format!("\n{}", entry_heading(entry)))?;
     // The indent shows that a line is part of the message.
     lines.iter().try_for_each(|line| report::print_line(format!("  {line}").trim_end()))
 }
 
 /// Names the sender of a message.
-fn head_of(entry: &NumberedEntry) -> String {
-    let note = note_of(&entry.entry).map(|note| format!(" ({note})")).unwrap_or_default();
+fn entry_heading(entry: &NumberedEntry) -> String {
+    let note = entry_note(&entry.entry).map(|note| format!(" ({note})")).unwrap_or_default();
     let sender = match (entry.entry.message.role, entry.number, &entry.entry.made_by) {
         (Role::User, Some(number), _) => format!("[{number}] you"),
         (Role::User | Role::Tool | Role::Unknown, ..) => "jaato".to_owned(),
@@ -91,7 +91,7 @@ fn head_of(entry: &NumberedEntry) -> String {
 }
 
 /// Returns the content of a message: its texts, and a line for each other part.
-pub(super) fn lines_of(entry: &HistoryEntry) -> Vec<String> {
+pub(super) fn entry_lines(entry: &HistoryEntry) -> Vec<String> {
     let mut lines = Vec::new();
     for part in &entry.message.parts {
         match part {

@@ -11,10 +11,10 @@ const DAY: i64 = 24 * HOUR;
 /// Returns how long ago a time was, or its date if that is long ago.
 pub(super) fn format_age(ms: i64) -> String {
     let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    age_at(ms, now.as_millisecond())
+    format_age_at(ms, now.as_millisecond())
 }
 
-fn age_at(ms: i64, now_ms: i64) -> String {
+fn format_age_at(ms: i64, now_ms: i64) -> String {
     match now_ms.saturating_sub(ms) / 1000 {
         // A clock that was set back.
         ..MINUTE => "just now".to_owned(),
@@ -48,7 +48,7 @@ mod tests {
             (29 * 86_400, "29 d ago"),
             (30 * 86_400, "2026-10-29"),
         ] {
-            assert_eq!(age_at(now - seconds * 1000, now), expected);
+            assert_eq!(format_age_at(now - seconds * 1000, now), expected);
         }
         assert_eq!(format_utc(now), "2026-11-28T12:13:14Z");
     }

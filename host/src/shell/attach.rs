@@ -53,7 +53,7 @@ struct AttachedTerminal {
 }
 
 /// Joins a terminal.
-pub async fn attach(found: &FoundTerminal, purpose: AttachPurpose) -> CommandResult {
+pub async fn attach_found_terminal(found: &FoundTerminal, purpose: AttachPurpose) -> CommandResult {
     let is_live = terminal::input_is_terminal() && terminal::output_is_terminal();
     if purpose == AttachPurpose::Type && !is_live {
         let text = "`--type` is refused: standard input and output must be a terminal";
@@ -159,14 +159,14 @@ async fn show_terminal(
             },
         }
         if let Some(shown) = &shown {
-            let status = shown.status(name, purpose);
+            let status = shown.status_text(name, purpose);
             let frame = ScreenFrame {
                 screen: &shown.screen,
                 cursor: shown.cursor,
                 status: &status,
                 types: purpose == AttachPurpose::Type,
             };
-            tty.write(&drawn.draw(Tty::room(), &frame))?;
+            tty.write(&drawn.draw(Tty::size(), &frame))?;
         }
     }
 }
@@ -197,7 +197,7 @@ impl AttachedTerminal {
         Self { screen, cursor, is_alive, command, trouble: None }
     }
 
-    fn status(&self, name: &str, purpose: AttachPurpose) -> String {
+    fn status_text(&self, name: &str, purpose: AttachPurpose) -> String {
         let how = match (&self.trouble, purpose) {
             (Some(trouble), _) => trouble.as_str(),
             (None, AttachPurpose::Look) => "viewing: q quits",

@@ -62,7 +62,7 @@ impl DrawnScreen {
         }
         self.lines = lines;
         if frame.types {
-            self.switch(frame.screen.modes, &mut out);
+            self.switch_modes(frame.screen.modes, &mut out);
         }
         if let Some((row, column)) = frame.cursor {
             let (row, column) = (usize::from(row) - top, usize::from(column).saturating_sub(left));
@@ -72,7 +72,7 @@ impl DrawnScreen {
         out
     }
 
-    fn switch(&mut self, modes: TerminalModes, out: &mut String) {
+    fn switch_modes(&mut self, modes: TerminalModes, out: &mut String) {
         let before = std::mem::replace(&mut self.modes, modes);
         let mut set = |was: bool, is: bool, on: &str, off: &str| {
             if was != is {
@@ -111,7 +111,7 @@ fn format_row(screen: &CellGrid, row: usize, left: usize, columns: usize) -> Str
         }
         if cell.look != look {
             look = cell.look;
-            look.write(&mut line);
+            look.write_escapes(&mut line);
         }
         line.push_str(if is_cut { " " } else { &cell.text });
         taken += cell.width.max(1);
@@ -148,7 +148,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(room: (usize, usize), ansi: &str, cursor: Option<(u16, u16)>, expected: &[&str]) {
+    fn check_frame(
+        room: (usize, usize),
+        ansi: &str,
+        cursor: Option<(u16, u16)>,
+        expected: &[&str],
+    ) {
         let room = TtySize { rows: room.0, columns: room.1 };
         let screen = CellGrid::read(4, 8, ansi);
         let frame = ScreenFrame { screen: &screen, cursor, status: "status", types: false };
@@ -158,18 +163,18 @@ mod tests {
     #[test]
     fn screen_is_shown_whole_if_it_fits_and_cropped_otherwise() {
         let ansi = "one\r\ntwo\r\nthree\r\nfour 678";
-        check((6, 10), ansi, None, &["one", "two", "three", "four 678", "", "status"]);
-        check((5, 8), ansi, None, &["one", "two", "three", "four 678", "status"]);
-        check((3, 4), ansi, None, &["one", "two", "sta…"]);
+        check_frame((6, 10), ansi, None, &["one", "two", "three", "four 678", "", "status"]);
+        check_frame((5, 8), ansi, None, &["one", "two", "three", "four 678", "status"]);
+        check_frame((3, 4), ansi, None, &["one", "two", "sta…"]);
         // The cursor is always visible.
-        check((3, 4), ansi, Some((3, 7)), &["e", " 678", "sta…"]);
-        check((1, 8), ansi, Some((0, 0)), &["status"]);
+        check_frame((3, 4), ansi, Some((3, 7)), &["e", " 678", "sta…"]);
+        check_frame((1, 8), ansi, Some((0, 0)), &["status"]);
     }
 
     #[test]
     fn half_of_a_wide_character_is_drawn_as_a_blank() {
-        check((2, 3), "日本", None, &["日", "st…"]);
-        check((2, 3), "日本", Some((0, 3)), &[" 本", "st…"]);
+        check_frame((2, 3), "日本", None, &["日", "st…"]);
+        check_frame((2, 3), "日本", Some((0, 3)), &[" 本", "st…"]);
     }
 
     #[test]

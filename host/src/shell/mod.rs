@@ -9,7 +9,7 @@ mod screen;
 mod tty;
 
 use jaato_runtime::config::UserFolders;
-use jaato_runtime::config::trust::inside_session;
+use jaato_runtime::config::trust::is_inside_session;
 use jaato_runtime::{FoundTerminal, TerminalSearchResult, find_terminals};
 use serde_json::json;
 
@@ -22,8 +22,8 @@ pub use attach::AttachPurpose;
 const NAMED_MAX: usize = 8;
 
 /// Lists the terminals of all hosts of this user.
-pub async fn list(as_json: bool) -> CommandResult {
-    let TerminalSearchResult { terminals, problems } = find().await?;
+pub async fn list_terminals(as_json: bool) -> CommandResult {
+    let TerminalSearchResult { terminals, problems } = find_own_terminals().await?;
     report::print_problems(&problems);
     if as_json {
         let listed = terminals.iter().map(|FoundTerminal { listed, .. }| {
@@ -40,7 +40,7 @@ pub async fn list(as_json: bool) -> CommandResult {
                 "watchers": listed.watchers,
             })
         });
-        return report::exact_json(&listed.collect());
+        return report::print_exact_json(&listed.collect());
     }
     if terminals.is_empty() {
         report::print_line("no terminals")?;
@@ -64,17 +64,17 @@ pub async fn list(as_json: bool) -> CommandResult {
 }
 
 /// Shows a terminal live, or once if the output is not live.
-pub async fn attach(name: &str, purpose: AttachPurpose) -> CommandResult {
-    let found = find().await?;
+pub async fn attach_terminal(name: &str, purpose: AttachPurpose) -> CommandResult {
+    let found = find_own_terminals().await?;
     let chosen = choose_terminal(name, &found.terminals);
     if chosen.is_err() {
         report::print_problems(&found.problems);
     }
-    attach::attach(chosen?, purpose).await
+    attach::attach_found_terminal(chosen?, purpose).await
 }
 
-async fn find() -> Result<TerminalSearchResult, CommandFailure> {
-    if inside_session(&jaato_runtime::config::EnvironmentVariables::from_process()) {
+async fn find_own_terminals() -> Result<TerminalSearchResult, CommandFailure> {
+    if is_inside_session(&jaato_runtime::config::EnvironmentVariables::from_process()) {
         let text = "a session cannot join a terminal";
         return Err(CommandFailure::new(Exit::Limit, text)
             .hint("join it from a terminal that no model uses"));
@@ -135,18 +135,18 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, expected: &[usize]) {
+    fn check_matching_names(name: &str, expected: &[usize]) {
         let names = ["s1/session_0", "s1/session_1", "s1/session_10", "s2/session_0"];
         assert_eq!(matching_names(name, &names.map(str::to_owned)), expected);
     }
 
     #[test]
     fn exact_terminal_name_wins_over_partial_matches() {
-        check("s1/session_1", &[1]);
-        check("s2", &[3]);
-        check("session_1", &[1, 2]);
-        check("n_0", &[0, 3]);
-        check("x", &[]);
+        check_matching_names("s1/session_1", &[1]);
+        check_matching_names("s2", &[3]);
+        check_matching_names("session_1", &[1, 2]);
+        check_matching_names("n_0", &[0, 3]);
+        check_matching_names("x", &[]);
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub struct CellGrid {
 
 impl ScreenCellStyle {
     /// Writes the sequence that sets this look, regardless of the previous look.
-    pub fn write(self, to: &mut String) {
+    pub fn write_escapes(self, to: &mut String) {
         to.push_str("\x1b[0");
         for flag in 1..=9 {
             if self.flags & (1 << flag) != 0 {
@@ -162,14 +162,14 @@ impl CellGrid {
         let mut signs = ansi.chars().peekable();
         while let Some(sign) = signs.next() {
             match sign {
-                '\x1b' => screen.escape(&mut signs),
+                '\x1b' => screen.read_escape(&mut signs),
                 '\r' => screen.column = 0,
                 // Lines may end with only this character.
                 '\n' => (screen.row, screen.column) = ((screen.row + 1).min(rows - 1), 0),
                 '\x08' => screen.column = screen.column.saturating_sub(1),
                 '\t' => screen.column = ((screen.column / 8 + 1) * 8).min(columns - 1),
                 sign if sign.is_control() || is_invisible(sign) => {}
-                sign => screen.put(sign),
+                sign => screen.put_sign(sign),
             }
         }
         screen
@@ -180,7 +180,7 @@ impl CellGrid {
         self.cells.get(row).map_or(&[], Vec::as_slice)
     }
 
-    fn put(&mut self, sign: char) {
+    fn put_sign(&mut self, sign: char) {
         let width = match sign {
             ' '..='~' => 1,
             _ => measure_text_width(sign.encode_utf8(&mut [0; 4])),
@@ -229,9 +229,9 @@ impl CellGrid {
         cells[from..to.max(from)].fill(blank_cell(look));
     }
 
-    fn escape(&mut self, signs: &mut Peekable<Chars<'_>>) {
+    fn read_escape(&mut self, signs: &mut Peekable<Chars<'_>>) {
         match signs.next() {
-            Some('[') => self.sequence(signs),
+            Some('[') => self.read_control_sequence(signs),
             Some(']' | 'P' | 'X' | '^' | '_') => skip_string(signs),
             Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
                 signs.next();
@@ -245,7 +245,7 @@ impl CellGrid {
     }
 
     /// Parses a control sequence, and applies it if it draws.
-    fn sequence(&mut self, signs: &mut Peekable<Chars<'_>>) {
+    fn read_control_sequence(&mut self, signs: &mut Peekable<Chars<'_>>) {
         let mark = signs.next_if(|sign| matches!(sign, '<'..='?'));
         let mut numbers: Vec<u16> = vec![0];
         let mut is_plain = true;
@@ -267,15 +267,15 @@ impl CellGrid {
             }
         };
         match (mark, is_plain) {
-            (None, true) => self.command(last, &numbers),
+            (None, true) => self.run_control(last, &numbers),
             (Some('?'), true) if matches!(last, 'h' | 'l') => {
-                numbers.iter().for_each(|number| self.mode(*number, last == 'h'));
+                numbers.iter().for_each(|number| self.set_mode(*number, last == 'h'));
             }
             (Some(_) | None, _) => {}
         }
     }
 
-    fn mode(&mut self, number: u16, is_on: bool) {
+    fn set_mode(&mut self, number: u16, is_on: bool) {
         match number {
             1 => self.modes.application_cursor = is_on,
             2004 => self.modes.bracketed_paste = is_on,
@@ -283,7 +283,7 @@ impl CellGrid {
         }
     }
 
-    fn command(&mut self, last: char, numbers: &[u16]) {
+    fn run_control(&mut self, last: char, numbers: &[u16]) {
         let number = |at: usize| usize::from(numbers.get(at).copied().unwrap_or_default());
         // Most numbers count from 1, and 0 or a missing one means 1.
         let count = |at: usize| number(at).max(1);
@@ -355,57 +355,57 @@ fn skip_string(signs: &mut Peekable<Chars<'_>>) {
 mod tests {
     use super::*;
 
-    fn text(screen: &CellGrid) -> Vec<String> {
+    fn row_texts(screen: &CellGrid) -> Vec<String> {
         let row = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
         (0..screen.rows).map(|at| row(at).trim_end().to_owned()).collect()
     }
 
     #[track_caller]
-    fn check((rows, columns): (u16, u16), ansi: &str, expected: &[&str]) {
-        assert_eq!(text(&CellGrid::read(rows, columns, ansi)), expected, "{ansi:?}");
+    fn check_rows((rows, columns): (u16, u16), ansi: &str, expected: &[&str]) {
+        assert_eq!(row_texts(&CellGrid::read(rows, columns, ansi)), expected, "{ansi:?}");
     }
 
     #[test]
     fn text_wraps_at_the_width_for_all_kinds_of_line_ends() {
-        check((3, 4), "abcdef\r\ng", &["abcd", "ef", "g"]);
-        check((3, 4), "ab\ncd", &["ab", "cd", ""]);
-        check((3, 4), "abcd\r\nef", &["abcd", "ef", ""]);
-        check((2, 2), "abcdefgh", &["ab", "cd"]);
-        check((1, 12), "a\tb\x08c\x07", &["a       c"]);
+        check_rows((3, 4), "abcdef\r\ng", &["abcd", "ef", "g"]);
+        check_rows((3, 4), "ab\ncd", &["ab", "cd", ""]);
+        check_rows((3, 4), "abcd\r\nef", &["abcd", "ef", ""]);
+        check_rows((2, 2), "abcdefgh", &["ab", "cd"]);
+        check_rows((1, 12), "a\tb\x08c\x07", &["a       c"]);
     }
 
     #[test]
     fn cursor_moves_and_erase_sequences_are_drawn() {
-        check((2, 5), "\x1b[2;3Hx\x1b[Hy\x1b[3Cz", &["y   z", "  x"]);
-        check((2, 5), "abcde\x1b[1;3H\x1b[K", &["ab", ""]);
-        check((2, 5), "abcde\x1b[1;3H\x1b[1K", &["   de", ""]);
-        check((2, 5), "abcde\r\nfg\x1b[1;2H\x1b[J", &["a", ""]);
-        check((2, 5), "abcde\x1b[2J", &["", ""]);
-        check((1, 5), "abcde\x1b[1;2H\x1b[2X", &["a  de"]);
-        check((2, 5), "\x1b[99;99Hx\x1b[99A\x1b[99Dy", &["y", "    x"]);
-        check((2, 5), "\x1b[65535;65535H\x1b[65535X\x1b[99999999999Cx", &["", "    x"]);
+        check_rows((2, 5), "\x1b[2;3Hx\x1b[Hy\x1b[3Cz", &["y   z", "  x"]);
+        check_rows((2, 5), "abcde\x1b[1;3H\x1b[K", &["ab", ""]);
+        check_rows((2, 5), "abcde\x1b[1;3H\x1b[1K", &["   de", ""]);
+        check_rows((2, 5), "abcde\r\nfg\x1b[1;2H\x1b[J", &["a", ""]);
+        check_rows((2, 5), "abcde\x1b[2J", &["", ""]);
+        check_rows((1, 5), "abcde\x1b[1;2H\x1b[2X", &["a  de"]);
+        check_rows((2, 5), "\x1b[99;99Hx\x1b[99A\x1b[99Dy", &["y", "    x"]);
+        check_rows((2, 5), "\x1b[65535;65535H\x1b[65535X\x1b[99999999999Cx", &["", "    x"]);
     }
 
     #[test]
     fn wide_and_combining_characters_keep_their_columns() {
         let screen = CellGrid::read(1, 6, "日本e\u{301}x");
-        assert_eq!(text(&screen), ["日本e\u{301}x"]);
+        assert_eq!(row_texts(&screen), ["日本e\u{301}x"]);
         assert_eq!(screen.row(0)[4].text, "e\u{301}");
-        check((2, 3), "日本", &["日", "本"]);
-        check((1, 4), "日本\x1b[1;2Hx", &[" x本"]);
-        check((1, 1), "日a", &["a"]);
-        check((1, 2), "\u{301}a", &["a"]);
+        check_rows((2, 3), "日本", &["日", "本"]);
+        check_rows((1, 4), "日本\x1b[1;2Hx", &[" x本"]);
+        check_rows((1, 1), "日a", &["a"]);
+        check_rows((1, 2), "\u{301}a", &["a"]);
     }
 
     #[test]
     fn unsafe_terminal_sequences_and_invisible_characters_are_removed() {
         let evil = "a\x1b]0;title\x07b\x1b]52;c;eA==\x1b\\c\x1bPq#0\x1b\\d\x1b[6n\x1b[?1049h\x1b[>c\x1b[5 q\x1bce\u{9b}2Jf";
-        check((1, 20), evil, &["abcde2Jf"]);
-        check((1, 20), "a\u{202e}b\u{200b}c\u{2028}d\u{feff}e\u{e0041}f", &["abcdef"]);
-        check((1, 20), "👩\u{200d}👧 ❤\u{fe0f}", &["👩\u{200d}👧 ❤\u{fe0f}"]);
-        check((1, 8), "a\x1b[12", &["a"]);
-        check((1, 8), "a\x1b", &["a"]);
-        check((1, 8), "a\x1b]never ends", &["a"]);
+        check_rows((1, 20), evil, &["abcde2Jf"]);
+        check_rows((1, 20), "a\u{202e}b\u{200b}c\u{2028}d\u{feff}e\u{e0041}f", &["abcdef"]);
+        check_rows((1, 20), "👩\u{200d}👧 ❤\u{fe0f}", &["👩\u{200d}👧 ❤\u{fe0f}"]);
+        check_rows((1, 8), "a\x1b[12", &["a"]);
+        check_rows((1, 8), "a\x1b", &["a"]);
+        check_rows((1, 8), "a\x1b]never ends", &["a"]);
     }
 
     #[test]
@@ -413,7 +413,7 @@ mod tests {
         for look in ["0", "0;1;4;31;42", "0;7;38;5;208;48;2;1;2;3", "0;38;5;9"] {
             let screen = CellGrid::read(1, 1, &format!("\x1b[{look}mx"));
             let mut written = String::new();
-            screen.row(0)[0].look.write(&mut written);
+            screen.row(0)[0].look.write_escapes(&mut written);
             assert_eq!(written, format!("\x1b[{look}m"));
         }
         let back = CellGrid::read(1, 1, "\x1b[1;2;3;31;44m\x1b[22;23;39;49mx");

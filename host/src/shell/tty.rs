@@ -66,7 +66,7 @@ impl Tty {
     }
 
     /// Returns its size.
-    pub fn room() -> TtySize {
+    pub fn size() -> TtySize {
         let (rows, columns) = terminal::size_of(Channel::Output);
         TtySize { rows, columns }
     }

@@ -76,7 +76,7 @@ pub fn give_terminal_back() {
 pub fn stop_here() {
     let now = tcgetattr(keyboard());
     give_terminal_back();
-    platform::stop_group();
+    platform::stop_process_group();
     // A terminal that is gone needs no cleanup.
     if let Ok(now) = now {
         let _ = tcsetattr(keyboard(), SetArg::TCSANOW, &now);

@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::OnceLock;
 
-use jaato_runtime::{Log, log_printed};
+use jaato_runtime::{Log, log_worker_output};
 use nix::unistd::dup2_stdout;
 use parking_lot::Mutex;
 use tokio::net::unix::pipe;
@@ -48,7 +48,7 @@ pub fn log_what_is_printed(log: &Log) {
     let Some(reading) = reading.and_then(|end| pipe::Receiver::from_owned_fd(end).ok()) else {
         return;
     };
-    tokio::spawn(log_printed(log.clone(), "inside".to_owned(), reading));
+    tokio::spawn(log_worker_output(log.clone(), "inside".to_owned(), reading));
 }
 
 /// Returns the program's standard output, locked against other threads of this program.

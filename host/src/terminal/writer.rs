@@ -197,7 +197,7 @@ pub(super) fn draw_moving(text: &str) {
 
 fn write_now(channel: Channel, bytes: &[u8]) -> io::Result<()> {
     match channel {
-        Channel::Output if platform::output_was_closed() => Err(Errno::EBADF.into()),
+        Channel::Output if platform::is_output_closed() => Err(Errno::EBADF.into()),
         Channel::Output => {
             let mut out = stdout();
             out.write_all(bytes)?;

@@ -216,7 +216,7 @@ impl View {
 }
 
 impl EventSink for View {
-    fn event(&self, envelope: EventEnvelope) {
+    fn receive_event(&self, envelope: EventEnvelope) {
         let is_quiet = matches!(envelope.event, Event::Retry { answer_restarts: false, .. });
         if is_quiet && self.hides_retries.load(Relaxed) {
             return;

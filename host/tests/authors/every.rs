@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{has_sandbox, library, names};
+use super::{built_example, example_names, has_sandbox};
 use crate::support::{House, Output, library_name};
 
 /// Error kinds which mean that a plugin returned no answer.
@@ -22,12 +22,12 @@ fn listed_plugin(house: &House, name: &str) -> Value {
 }
 
 /// Returns where a plugin runs, without the reason.
-fn runs(entry: &Value) -> &str {
+fn run_location(entry: &Value) -> &str {
     entry["runs"].as_str().and_then(|text| text.split(", ").next()).unwrap_or_default()
 }
 
 /// Returns every example of a plugin's tools as lines of a batch.
-fn calls(house: &House, plugin: &str) -> Vec<Value> {
+fn example_calls(house: &House, plugin: &str) -> Vec<Value> {
     let tools = house.run(&["tool", "list", "--json"]).code(0).json();
     let own = tools.as_array().unwrap().iter().filter(|tool| tool["plugin"] == plugin);
     let of_tool = |tool: &Value| {
@@ -43,8 +43,8 @@ fn calls(house: &House, plugin: &str) -> Vec<Value> {
 
 /// Uses everything that a plugin offers. A tool may return an error, but only one of its own.
 #[track_caller]
-fn use_all(house: &House, name: &str) {
-    let calls = calls(house, name);
+fn call_all_examples(house: &House, name: &str) {
+    let calls = example_calls(house, name);
     if !calls.is_empty() {
         let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
         let output = house.command(&["call", "--batch"]).input(lines).run();
@@ -77,24 +77,31 @@ fn assert_answer(output: &Output, word: &str) {
 #[test]
 fn every_example_runs_in_a_worker_and_once_trusted_inside_jaato() {
     let Some(house) = House::new() else { return };
-    let examples = names();
+    let examples = example_names();
     assert!(examples.len() >= 4, "{examples:?}");
     for name in &examples {
-        let Some(library) = library(name) else { continue };
+        let Some(library) = built_example(name) else { continue };
         let place = house.user_plugins().join(library_name(&name.replace('-', "_")));
         fs::create_dir_all(house.user_plugins()).unwrap();
         fs::copy(library, &place).unwrap();
         let entry = listed_plugin(&house, name);
-        assert_eq!((&entry["status"], runs(&entry)), (&json!("not_trusted"), "in a worker"));
-        use_all(&house, name);
+        assert_eq!(
+            (&entry["status"], run_location(&entry)),
+            (&json!("not_trusted"), "in a worker")
+        );
+        call_all_examples(&house, name);
 
         let digest = entry["sha256"].as_str().unwrap();
         house.run(&["plugin", "trust", place.to_str().unwrap(), "--sha256", digest]).code(0);
         let entry = listed_plugin(&house, name);
         let is_apart = entry["manifest"]["isolation"] == "worker";
         let place = if is_apart { "in a worker" } else { "inside jaato" };
-        assert_eq!((&entry["status"], runs(&entry)), (&json!("active"), place), "{entry:#}");
-        use_all(&house, name);
-        house.nothing_lives();
+        assert_eq!(
+            (&entry["status"], run_location(&entry)),
+            (&json!("active"), place),
+            "{entry:#}"
+        );
+        call_all_examples(&house, name);
+        house.assert_no_processes();
     }
 }

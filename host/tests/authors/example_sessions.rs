@@ -27,9 +27,11 @@ fn set_up_house(example: &str, place: &str) -> Option<House> {
 }
 
 /// Scripts a model that calls a tool and then finishes.
-fn script(house: &House, tool: &str, arguments: &Value) {
+fn script_one_call(house: &House, tool: &str, arguments: &Value) {
     let call = json!({ "call": { "name": tool, "arguments": arguments } });
-    house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
+    house.set_script(
+        &json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }),
+    );
 }
 
 /// Returns how the first call to a tool ended.
@@ -40,7 +42,7 @@ fn finished_call(lines: &[Value], tool: &str) -> Value {
 }
 
 #[track_caller]
-fn event(running: &Running, name: &str) -> Value {
+fn wait_for_event(running: &Running, name: &str) -> Value {
     serde_json::from_str(&running.wait_for(&format!("\"event\":\"{name}\""))).unwrap()
 }
 
@@ -55,11 +57,11 @@ fn dice_tool_asks_the_user_for_a_die_and_keeps_the_throws() {
         let alone = house.run(&["call", "throw_die"]).code(0).json();
         assert_eq!((&alone["die"], &alone["chosen_by"]), (&json!("d6"), &json!("nobody")));
         house.run(&["plugin", "grant", "tool-dice"]).code(0);
-        script(&house, "throw_die", &json!({}));
+        script_one_call(&house, "throw_die", &json!({}));
         let mut running = house.command(&["run", "--output", "json", "--answers", "go"]).start();
-        let id = event(&running, "permission_asked")["call_id"].clone();
+        let id = wait_for_event(&running, "permission_asked")["call_id"].clone();
         write_answer(&mut running, &json!({ "call_id": id, "decision": "allow_once" }));
-        let asked = event(&running, "form_asked");
+        let asked = wait_for_event(&running, "form_asked");
         assert_eq!(asked["form"]["title"], "A throw", "{asked:#}");
         let values = json!({ "die": "d100" });
         let id = asked["form_id"].clone();
@@ -71,7 +73,7 @@ fn dice_tool_asks_the_user_for_a_die_and_keeps_the_throws() {
         assert_eq!(result["last"], json!([result["thrown"], alone["thrown"]]), "{place}");
         let kept = house.run(&["call", "last_throws"]).code(0).json();
         assert_eq!(kept["last"], result["last"], "{place}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -80,7 +82,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
     for place in PLACES {
         let Some(house) = set_up_house("tool-recipes", place) else { return };
         // The example reads this environment's files.
-        let Some(built) = fixtures::house() else { return };
+        let Some(built) = fixtures::test_house() else { return };
         house.ship(&built.join("plugins").join(library_name("environment_local")));
         let folder = house.workspace().join("recipes");
         fs::create_dir_all(&folder).unwrap();
@@ -92,7 +94,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
         fs::write(folder.join("a.recipe.toml"), recipe("greet")).unwrap();
         // jaato has a tool with that name, so only that recipe is refused.
         fs::write(folder.join("b.recipe.toml"), recipe("list_tools")).unwrap();
-        script(&house, "greet", &json!({ "who": "Ada" }));
+        script_one_call(&house, "greet", &json!({ "who": "Ada" }));
         let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
         let lines = output.json_lines();
         assert_eq!(
@@ -102,7 +104,7 @@ fn a_recipe_of_the_workspace_is_a_tool_of_the_session() {
         );
         let shown = house.run(&["command", "recipes"]).code(0).json();
         assert_eq!(shown, json!({ "result": "greet: Greets." }), "{place}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -112,11 +114,11 @@ fn chart_tool_returns_a_picture_and_a_text() {
         let Some(house) = set_up_house("tool-chart", place) else { return };
         let arguments =
             json!({ "title": "Rain", "kind": "line", "labels": ["May", "June"], "values": [1, 2] });
-        script(&house, "draw_chart", &arguments);
+        script_one_call(&house, "draw_chart", &arguments);
         let output = house.run(&["run", "--output", "json", "--yes", "go"]).code(0);
         let done = finished_call(&output.json_lines(), "draw_chart");
         let words = "Rain. From left to right, on an axis from 0 to 2: May: 1, June: 2";
         assert_eq!(done["result"], json!({ "chart": words, "has_picture": true }), "{place}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }

@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, moon, skip};
 
-fn examples() -> PathBuf {
+fn examples_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
 }
 
 /// Lists every example plugin by name. Programs that embed jaato have a test of their own, in
 /// `host/library`.
-fn names() -> Vec<String> {
-    let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
+fn example_names() -> Vec<String> {
+    let entries = fs::read_dir(examples_folder()).unwrap().map(Result::unwrap);
     let is_program = |path: &Path| {
         let manifest = fs::read_to_string(path.join("Cargo.toml"));
         manifest.is_ok_and(|text| text.contains("jaato-library"))
@@ -39,10 +39,10 @@ fn names() -> Vec<String> {
     names
 }
 
-fn cargo(words: &[&str]) -> Result<String, String> {
+fn run_cargo(words: &[&str]) -> Result<String, String> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(words).args(["--locked", "--offline", "--quiet"]).current_dir(examples());
-    cargo.env("CARGO_TARGET_DIR", fixtures::target().join("fixtures"));
+    cargo.args(words).args(["--locked", "--offline", "--quiet"]).current_dir(examples_folder());
+    cargo.env("CARGO_TARGET_DIR", fixtures::target_folder().join("fixtures"));
     let output = cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_BOOTSTRAP").output().unwrap();
     let [out, err] =
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
@@ -56,16 +56,16 @@ fn cargo(words: &[&str]) -> Result<String, String> {
 
 /// Tests all of them once, in one run.
 #[track_caller]
-fn check_all() {
+fn check_all_examples() {
     static CHECKED: OnceLock<Result<(), String>> = OnceLock::new();
     let checked = CHECKED.get_or_init(|| {
-        let names = names();
+        let names = example_names();
         let in_rust: Vec<&str> =
             names.iter().map(String::as_str).filter(|name| has_manifest(name)).collect();
         let packages = in_rust.iter().flat_map(|name| ["--package", name]);
         let words: Vec<&str> = ["test", "--all-targets"].into_iter().chain(packages).collect();
         // Captured and not passed on, because programs that count tests must not count these.
-        let tested = cargo(&words)?;
+        let tested = run_cargo(&words)?;
         let passed = tested.lines().filter(|line| line.starts_with("test result: ok.")).count();
         if passed < 2 * in_rust.len() {
             return Err(format!("{in_rust:?} have only these tests: {tested}"));
@@ -78,31 +78,31 @@ fn check_all() {
 }
 
 fn has_manifest(example: &str) -> bool {
-    examples().join(example).join("Cargo.toml").is_file()
+    examples_folder().join(example).join("Cargo.toml").is_file()
 }
 
 /// Returns the built plugin, or `None` after printing the reason if its C compiler is missing.
 #[track_caller]
-fn library(example: &str) -> Option<PathBuf> {
+fn built_example(example: &str) -> Option<PathBuf> {
     let name = example.replace('-', "_");
     if has_manifest(example) {
-        check_all();
-        return Some(fixtures::built(&name));
+        check_all_examples();
+        return Some(fixtures::built_library(&name));
     }
-    let source = examples().join(example).join(format!("{name}.c"));
-    moon::compile(env!("CARGO_MANIFEST_DIR"), &source, None)
+    let source = examples_folder().join(example).join(format!("{name}.c"));
+    moon::compile_plugin(env!("CARGO_MANIFEST_DIR"), &source, None)
 }
 
 /// Returns an installation with the example, after its own tests and the check have passed.
 #[track_caller]
 fn house_with_example(example: &str) -> Option<House> {
     let house = House::new()?;
-    let built = fs::read(library(example)?).unwrap();
-    let file = house.give(&library_name(&example.replace('-', "_")), &built);
+    let built = fs::read(built_example(example)?).unwrap();
+    let file = house.write_given_file(&library_name(&example.replace('-', "_")), &built);
     let file = file.to_str().unwrap();
     let checked = house.run(&["plugin", "check", file]).code(0);
     assert!(checked.stdout.starts_with(&format!("manifest     ok: {example} 0.1.0")), "{checked}");
-    let installed = house.run(&["plugin", "install", file]).silent();
+    let installed = house.run(&["plugin", "install", file]).expect_silent();
     assert!(installed.stdout.starts_with(&format!("installed `{example}` 0.1.0")), "{installed}");
     Some(house)
 }
@@ -136,7 +136,7 @@ fn checklist_is_kept_for_a_session_within_its_configured_limit() {
     house.configure("[plugins.tool-checklist]\nitem_max = 2\n");
     let wrong = house.run(&["call", "todo_list"]);
     assert!(wrong.code != 0 && wrong.stderr.contains("item_max"), "{wrong}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn gc_results_plugin_drops_large_results_but_keeps_the_turns() {
             "usage": { "prompt_tokens": tokens, "output_tokens": 1 },
         })
     };
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [call] }, says("one", 3, 300), says("two", 5, 850), says("three", 5, 300),
     ] }));
     house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
@@ -164,13 +164,13 @@ fn gc_results_plugin_drops_large_results_but_keeps_the_turns() {
     let [line] = told[..] else { panic!("{output}") };
     assert!(line.starts_with("gc gc-results: old messages left out: 2, "), "{output}");
     assert!(line.ends_with("left out 1 large results of tools, and 0 whole turns"), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Returns a streamed answer with these lines.
-fn stream(lines: &[Value]) -> Answer {
+fn streamed_answer(lines: &[Value]) -> Answer {
     let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    Answer::status(200).header("content-type", "application/x-ndjson").body(&body).torn()
+    Answer::status(200).header("content-type", "application/x-ndjson").body(&body).in_single_bytes()
 }
 
 #[test]
@@ -178,11 +178,11 @@ fn provider_lines_plugin_answers_a_run_from_a_json_lines_server() {
     let Some(house) = house_with_example("provider-lines") else { return };
     let function = json!({ "name": "get_environment", "arguments": { "aspect": "os" } });
     let server = Server::start([
-        stream(&[
+        streamed_answer(&[
             json!({ "message": { "content": "", "tool_calls": [{ "function": function }] } }),
             json!({ "done": true, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2 }),
         ]),
-        stream(&[
+        streamed_answer(&[
             json!({ "message": { "content": "It is " } }),
             json!({ "message": { "content": "Linux." } }),
             json!({ "done": true, "done_reason": "stop", "prompt_eval_count": 20, "eval_count": 3 }),
@@ -195,7 +195,7 @@ fn provider_lines_plugin_answers_a_run_from_a_json_lines_server() {
     ));
     let output = house.run(&["run", "--model", "lines/small:1b", "what system is this?"]).code(0);
     assert_eq!(output.stdout, "It is Linux.\n", "{output}");
-    let asked = server.asked();
+    let asked = server.requests();
     let chats: Vec<Value> =
         asked.iter().filter(|asked| asked.path == "/api/chat").map(|asked| asked.json()).collect();
     assert_eq!(chats.len(), 2);
@@ -208,7 +208,7 @@ fn provider_lines_plugin_answers_a_run_from_a_json_lines_server() {
     assert!(result["content"].as_str().unwrap().contains("\"type\":\"linux\""), "{result}");
     let listed = house.run(&["model", "list"]).code(0);
     assert!(listed.stdout.contains("lines/small:1b"), "{listed}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Returns true if sandboxes can be created here.
@@ -225,7 +225,7 @@ fn bubblewrap_session_writes_nothing_outside_its_folders() {
         return skip("`bwrap` is missing or cannot create a sandbox");
     }
     let Some(house) = house_with_example("environment-bubblewrap") else { return };
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
     house.configure("[plugins.environment-bubblewrap]\nshell_timeout = 1\n");
     let inside = ["--environment", "bubblewrap"];
@@ -250,5 +250,5 @@ fn bubblewrap_session_writes_nothing_outside_its_folders() {
     assert!(!outside.exists());
     let late = &answers[2]["result"];
     assert_eq!((&late["stdout"], &late["timeout_seconds"]), (&json!("begun\n"), &json!(1)));
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -13,7 +13,7 @@ use crate::support::{House, fixture, is_isolated};
 fn set_up_house() -> Option<House> {
     let house = House::without_plugins()?;
     match is_isolated() {
-        true => house.drop_in(&fixture("attaches")),
+        true => house.ship_to_user(&fixture("attaches")),
         false => house.ship(&fixture("attaches")),
     };
     Some(house)
@@ -39,12 +39,12 @@ fn attached_image_and_text_are_kept_as_private_files() {
     assert!(fs::read(file(0)).unwrap().starts_with(b"\x89PNG"));
     assert_eq!(fs::read(file(1)).unwrap(), b"a moon over the sea");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let (path, kept) = (file(0), house.cache().join("attachments"));
+    let (path, kept) = (file(0), house.cache_folder().join("attachments"));
     assert!(Path::new(&path).starts_with(&kept), "{path}");
     assert_eq!((mode(Path::new(&path)), mode(&kept)), (0o600, 0o700));
     // The blobs themselves are gone with the session.
-    assert_eq!(fs::read_dir(house.cache().join("outputs")).unwrap().count(), 0);
-    house.nothing_lives();
+    assert_eq!(fs::read_dir(house.cache_folder().join("outputs")).unwrap().count(), 0);
+    house.assert_no_processes();
 }
 
 #[test]

@@ -12,13 +12,13 @@ use crate::support::{House, NOBODY, can_start_as_nobody, fixture, is_root, set_m
 /// Lists an installation with bad files in its given folder. Apart from one line for each, the
 /// output must be the same as without them.
 #[track_caller]
-fn check(house: &House, expected: Expect) {
+fn check_bad_files(house: &House, expected: Expect) {
     let folder = house.given_folder().display().to_string();
-    let good = house.run(&["tool", "list"]).silent();
+    let good = house.run(&["tool", "list"]).expect_silent();
     let words = ["tool", "list", "--plugin-dir", &folder];
     let output = house.run(&words).code(0);
     assert_eq!(output.stdout, good.stdout, "{output}");
-    expected.assert_eq(&house.clean(&output.stderr));
+    expected.assert_eq(&house.normalize_output(&output.stderr));
     // The second run uses the cache and must print the same.
     assert_eq!(house.run(&words).code(0).to_string(), output.to_string());
     // A good tool can still be called.
@@ -26,11 +26,11 @@ fn check(house: &House, expected: Expect) {
     assert_eq!(called.code, 0, "{called}");
 }
 
-fn probe() -> Vec<u8> {
+fn probe_library() -> Vec<u8> {
     fs::read(fixture("probe")).unwrap()
 }
 
-fn manifest(fields: &str) -> String {
+fn manifest_json(fields: &str) -> String {
     format!(r#"{{"v":1,"name":"moon","version":"1.0.0","api":"1.0.0","kinds":["tool"]{fields}}}"#)
 }
 
@@ -42,15 +42,18 @@ fn files_that_are_not_plugins_for_this_machine_are_reported() {
     windows.extend(0x40_u32.to_le_bytes());
     windows.extend(b"PE\0\0\x64\x86\0\0");
     windows.resize(512, 0);
-    let huge = manifest(&format!(r#","more":"{}""#, "x".repeat(20_000)));
-    house.give("empty.so", b"");
-    house.give("foreign.so", &elf::of_machine(&probe(), elf::foreign_machine()));
-    house.give("huge.so", &elf::with_manifest(huge));
+    let huge = manifest_json(&format!(r#","more":"{}""#, "x".repeat(20_000)));
+    house.write_given_file("empty.so", b"");
+    house.write_given_file(
+        "foreign.so",
+        &elf::with_machine(&probe_library(), elf::foreign_machine()),
+    );
+    house.write_given_file("huge.so", &elf::library_with_manifest(huge));
     // Modern programs are position-independent, and so look like libraries.
-    house.give("program.so", &fs::read("/bin/sh").unwrap());
-    house.give("text.so", b"I am a plugin, honestly.\n");
-    house.give("windows.so", &windows);
-    check(
+    house.write_given_file("program.so", &fs::read("/bin/sh").unwrap());
+    house.write_given_file("text.so", b"I am a plugin, honestly.\n");
+    house.write_given_file("windows.so", &windows);
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/empty.so` as a plugin: it is not a dynamic library
@@ -73,8 +76,8 @@ fn library_without_a_manifest_is_reported() {
         .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
         .find(|path| path.is_file());
     let Some(library) = found else { return skip("`libm.so.6` was not found") };
-    house.give("moon.so", &fs::read(library).unwrap());
-    check(
+    house.write_given_file("moon.so", &fs::read(library).unwrap());
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
@@ -89,10 +92,10 @@ fn executable_and_object_file_and_core_dump_are_reported() {
     for (name, kind) in
         [("core", elf::CORE), ("executable", elf::EXECUTABLE), ("object", elf::OBJECT)]
     {
-        let file = Elf { kind, machine: elf::own_machine(), manifest: manifest("").into() };
-        house.give(&format!("{name}.so"), &file.write());
+        let file = Elf { kind, machine: elf::own_machine(), manifest: manifest_json("").into() };
+        house.write_given_file(&format!("{name}.so"), &file.write());
     }
-    check(
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/core.so` as a plugin: it is a core dump, not a dynamic library
@@ -105,12 +108,12 @@ fn executable_and_object_file_and_core_dump_are_reported() {
 #[test]
 fn truncated_library_of_any_length_is_reported() {
     let house = house!();
-    let whole = probe();
+    let whole = probe_library();
     let lengths = [4, 16, 63, 64, 65, 4096, whole.len() / 2, whole.len() - 4096, whole.len() - 1];
     for (number, length) in lengths.into_iter().enumerate() {
-        house.give(&format!("cut{number}.so"), &whole[..length]);
+        house.write_given_file(&format!("cut{number}.so"), &whole[..length]);
     }
-    check(
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/cut0.so` as a plugin: it is truncated or damaged: its headers are incomplete
@@ -138,19 +141,19 @@ fn truncated_library_of_any_length_is_reported() {
 #[test]
 fn library_with_false_header_values_is_reported() {
     let house = house!();
-    let whole = elf::with_manifest(manifest(""));
+    let whole = elf::library_with_manifest(manifest_json(""));
     let lie = |at: usize, value: u64| {
         let mut bytes = whole.clone();
         bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
         bytes
     };
     // The positions of the section table and the manifest, and the manifest's length.
-    house.give("sections.so", &lie(40, u64::MAX - 8));
+    house.write_given_file("sections.so", &lie(40, u64::MAX - 8));
     let table = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
-    house.give("start.so", &lie(table + 64 + 24, u64::MAX - 8));
-    house.give("length.so", &lie(table + 64 + 32, 4000));
-    house.give("endless.so", &lie(table + 64 + 32, u64::MAX));
-    check(
+    house.write_given_file("start.so", &lie(table + 64 + 24, u64::MAX - 8));
+    house.write_given_file("length.so", &lie(table + 64 + 32, 4000));
+    house.write_given_file("endless.so", &lie(table + 64 + 32, u64::MAX));
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, but the limit is 16384
@@ -167,19 +170,30 @@ fn library_with_false_header_values_is_reported() {
 #[test]
 fn invalid_manifest_is_reported() {
     let house = house!();
-    house.give("a-empty.so", &elf::with_manifest(""));
-    house.give("b-text.so", &elf::with_manifest("moon"));
-    house.give("c-array.so", &elf::with_manifest("[]"));
-    house.give("d-missing.so", &elf::with_manifest(r#"{"v":1,"name":"moon"}"#));
-    house.give("e-name.so", &elf::with_manifest(manifest("").replace("moon", "../moon")));
-    house.give(
-        "f-api.so",
-        &elf::with_manifest(manifest("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds")),
+    house.write_given_file("a-empty.so", &elf::library_with_manifest(""));
+    house.write_given_file("b-text.so", &elf::library_with_manifest("moon"));
+    house.write_given_file("c-array.so", &elf::library_with_manifest("[]"));
+    house.write_given_file("d-missing.so", &elf::library_with_manifest(r#"{"v":1,"name":"moon"}"#));
+    house.write_given_file(
+        "e-name.so",
+        &elf::library_with_manifest(manifest_json("").replace("moon", "../moon")),
     );
-    house.give("g-utf8.so", &elf::with_manifest(b"{\"v\":1,\"name\":\"\xff\"}".to_vec()));
-    house.give("h-deep.so", &elf::with_manifest("[".repeat(10_000)));
-    house.give("i-kinds.so", &elf::with_manifest(manifest("").replace("tool", "oracle")));
-    check(
+    house.write_given_file(
+        "f-api.so",
+        &elf::library_with_manifest(
+            manifest_json("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds"),
+        ),
+    );
+    house.write_given_file(
+        "g-utf8.so",
+        &elf::library_with_manifest(b"{\"v\":1,\"name\":\"\xff\"}".to_vec()),
+    );
+    house.write_given_file("h-deep.so", &elf::library_with_manifest("[".repeat(10_000)));
+    house.write_given_file(
+        "i-kinds.so",
+        &elf::library_with_manifest(manifest_json("").replace("tool", "oracle")),
+    );
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/a-empty.so` as a plugin: its manifest cannot be read: EOF while parsing a value at line 1 column 0
@@ -199,9 +213,15 @@ fn invalid_manifest_is_reported() {
 #[test]
 fn plugin_of_another_major_api_version_is_reported() {
     let house = house!();
-    house.give("newer.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"9.0.0""#));
-    house.give("older.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"0.9.0""#));
-    check(
+    house.write_given_file(
+        "newer.so",
+        &elf::patch_bytes(&probe_library(), r#""api":"1.0.0""#, r#""api":"9.0.0""#),
+    );
+    house.write_given_file(
+        "older.so",
+        &elf::patch_bytes(&probe_library(), r#""api":"1.0.0""#, r#""api":"0.9.0""#),
+    );
+    check_bad_files(
         &house,
         expect![[r#"
             note: cannot use `$HOUSE/given/newer.so` as a plugin: it was built against plugin-api 9.0.0, this host speaks 1.0.0
@@ -220,7 +240,7 @@ fn directory_and_broken_or_circular_links_are_reported() {
     symlink(folder.join("gone"), folder.join("gone-link.so")).unwrap();
     symlink(folder.join("loop-b.so"), folder.join("loop-a.so")).unwrap();
     symlink(folder.join("loop-a.so"), folder.join("loop-b.so")).unwrap();
-    check(
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/folder.so` as a plugin: it is a directory
@@ -240,7 +260,7 @@ fn pipes_sockets_and_devices_are_not_opened() {
     assert!(made.unwrap().success());
     symlink("/dev/zero", folder.join("zero.so")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket.so"));
-    check(
+    check_bad_files(
         &house,
         expect![[r#"
         note: cannot use `$HOUSE/given/pipe.so` as a plugin: it is not a regular file
@@ -254,10 +274,10 @@ fn pipes_sockets_and_devices_are_not_opened() {
 fn unreadable_file_is_reported() {
     let house = house!();
     house.forget_descriptions();
-    let file = house.give("secret.so", &probe());
+    let file = house.write_given_file("secret.so", &probe_library());
     set_mode(&file, 0o000);
     if !is_root() {
-        return check(&house, UNREADABLE);
+        return check_bad_files(&house, UNREADABLE);
     }
     // Root can read everything, so another user must do it.
     let folder = house.given_folder().display().to_string();
@@ -270,7 +290,7 @@ fn unreadable_file_is_reported() {
     }
     let output = command().run().code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");
-    UNREADABLE.assert_eq(&house.clean(&output.stderr));
+    UNREADABLE.assert_eq(&house.normalize_output(&output.stderr));
 }
 
 const UNREADABLE: Expect = expect![[r#"
@@ -280,19 +300,19 @@ const UNREADABLE: Expect = expect![[r#"
 #[test]
 fn manifest_without_code_is_refused_by_the_linker() {
     let house = house!();
-    let file = house.give("moon.so", &elf::with_manifest(manifest("")));
+    let file = house.write_given_file("moon.so", &elf::library_with_manifest(manifest_json("")));
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
     assert_eq!(output.stdout, "manifest     ok: moon 1.0.0, plugin-api 1.0.0\n");
     // The rest is the message of the system's linker.
     let expected =
         "error: cannot use `$HOUSE/given/moon.so` as a plugin: the system's linker refused it: ";
-    assert!(house.clean(&output.stderr).starts_with(expected), "{output}");
+    assert!(house.normalize_output(&output.stderr).starts_with(expected), "{output}");
 }
 
 #[test]
 fn plugin_check_names_the_problem() {
     let house = house!();
-    let file = house.give("moon.so", b"I am a plugin, honestly.\n");
+    let file = house.write_given_file("moon.so", b"I am a plugin, honestly.\n");
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
     expect![[r#"
         exit 4

@@ -10,7 +10,7 @@ use crate::support::fixture;
 #[track_caller]
 fn check_failing(name: &str, expected: Expect) {
     let house = house!();
-    let plain = house.run(&["tool", "list"]).silent();
+    let plain = house.run(&["tool", "list"]).expect_silent();
     house.ship(&fixture(name));
     let output = house.run(&["plugin", "list"]).code(0);
     expected.assert_eq(&output.to_string());
@@ -20,7 +20,7 @@ fn check_failing(name: &str, expected: Expect) {
     assert_eq!(notes.count(), 1, "one line reports it: {tools}");
     let called = house.run(&["call", "get_environment"]);
     assert_eq!(called.code, 0, "{called}");
-    house.nothing_lives();
+    house.assert_no_processes();
     let checked = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(4);
     assert!(checked.stderr.contains("error: cannot use `"), "{checked}");
 }

@@ -8,19 +8,19 @@ use crate::support::{House, fixture};
 /// The size limit of a frame, and so the longest line.
 const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-fn with_probe() -> Option<House> {
+fn house_with_probe() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("probe"));
     Some(house)
 }
 
-fn kinds(lines: &[Value]) -> Vec<&str> {
+fn error_kinds(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["error"]["kind"].as_str().unwrap_or("-")).collect()
 }
 
 #[test]
 fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let input = concat!(
         r#"{"id": 1, "tool": "count", "args": {}}"#,
         "\n\n  \t \r\n",
@@ -57,58 +57,58 @@ fn good_and_bad_lines_are_answered_in_order_with_their_ids() {
         {"tool":"echo","error":{"kind":"invalid_arguments","message":"the arguments of `echo` must be a JSON object, not the string `\"text\"`","hint":"its properties are `text` (required), `line`"}}
         {"tool":"panic","error":{"kind":"plugin_panicked","message":"plugin `fixture-probe`: panicked at probe/src/panics.rs:LINE: boom now","hint":null}}
         {"id":9,"tool":"count","result":{"count":3}}
-    "#]].assert_eq(&house.clean(&output.stdout));
+    "#]].assert_eq(&house.normalize_output(&output.stdout));
 }
 
 #[test]
 fn batch_without_a_failure_succeeds() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let lines = "{\"tool\": \"count\"}\n".repeat(3);
-    let output = house.command(&["call", "--batch"]).input(lines).run().silent();
+    let output = house.command(&["call", "--batch"]).input(lines).run().expect_silent();
     let counts: Vec<Value> =
         output.json_lines().iter().map(|line| line["result"].clone()).collect();
     assert_eq!(counts, [json!({"count": 1}), json!({"count": 2}), json!({"count": 3})]);
-    assert_eq!(house.command(&["call", "--batch"]).run().silent().stdout, "");
+    assert_eq!(house.command(&["call", "--batch"]).run().expect_silent().stdout, "");
 }
 
 #[test]
 fn batch_line_with_an_unknown_key_is_an_error_and_calls_nothing() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let lines =
         "{\"id\": 1, \"tool\": \"count\", \"arguments\": {}}\n{\"id\": 2, \"tool\": \"count\"}\n";
     let output = house.command(&["call", "--batch"]).input(lines).run().code(1);
     let told = output.json_lines();
-    assert_eq!(kinds(&told), ["invalid_arguments", "-"]);
+    assert_eq!(error_kinds(&told), ["invalid_arguments", "-"]);
     assert_eq!(told[0]["error"]["message"], "the line has an unknown key `arguments`");
     assert_eq!((&told[0]["id"], &told[1]["result"]), (&json!(1), &json!({ "count": 1 })));
 }
 
 #[test]
 fn an_answer_is_there_before_the_next_line_is_written() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let mut running = house.command(&["call", "--batch"]).start();
     for count in 1..=3 {
         running.write(b"{\"tool\": \"count\"}\n");
-        let answer: Value = serde_json::from_str(&running.line()).unwrap();
+        let answer: Value = serde_json::from_str(&running.next_line()).unwrap();
         assert_eq!(answer["result"]["count"], count);
     }
-    running.finish().silent();
+    running.finish().expect_silent();
 }
 
 #[test]
 fn a_line_that_is_no_utf8_gets_an_error_and_the_rest_runs() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let mut input = b"{\"tool\": \"echo\", \"args\": {\"text\": \"\xff\xfe\"}}\n\x80\n".to_vec();
     input.extend(b"{\"tool\": \"count\"}\n");
     let output = house.command(&["call", "--batch"]).input(input).run().code(1);
     let lines = output.json_lines();
-    assert_eq!(kinds(&lines), ["invalid_arguments", "invalid_arguments", "-"]);
+    assert_eq!(error_kinds(&lines), ["invalid_arguments", "invalid_arguments", "-"]);
     assert_eq!(lines[2]["result"]["count"], 1);
 }
 
 #[test]
 fn a_line_may_be_as_long_as_a_frame_and_no_longer() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let (start, end) = (r#"{"tool":"count","args":{}"#, "}\n");
     let padded = |bytes: usize| {
         let padding = " ".repeat(bytes - start.len() - end.len());
@@ -120,7 +120,7 @@ fn a_line_may_be_as_long_as_a_frame_and_no_longer() {
     input.extend(b"{\"tool\":\"count\"}\n");
     let output = house.command(&["call", "--batch"]).input(input).run().code(1);
     let lines = output.json_lines();
-    assert_eq!(kinds(&lines), ["-", "limit_reached", "limit_reached", "-"]);
+    assert_eq!(error_kinds(&lines), ["-", "limit_reached", "limit_reached", "-"]);
     assert_eq!(lines[3]["result"]["count"], 2);
     expect![[r#"
         {
@@ -136,7 +136,7 @@ fn a_line_may_be_as_long_as_a_frame_and_no_longer() {
 
 #[test]
 fn arguments_too_big_for_a_frame_are_refused() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     // It fits as a line. Serialized again for the plugin, escapes make it longer.
     let text = "\u{1}".repeat(LINE_BYTES_MAX / 6 - 20);
     let raw = json!({ "tool": "echo", "args": { "text": text } }).to_string();
@@ -147,20 +147,20 @@ fn arguments_too_big_for_a_frame_are_refused() {
 
 #[test]
 fn ctrl_c_ends_a_waiting_batch() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let mut running = house.command(&["call", "--batch"]).start();
     running.write(b"{\"tool\": \"count\"}\n");
-    running.line();
-    running.signal("INT");
+    running.next_line();
+    running.send_signal("INT");
     // Standard input is still open, so only the signal can have ended it.
     let output = running.wait_with_open_input().code(130);
     assert_eq!(output.json_lines().len(), 1);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn batch_with_a_closed_output_ends_without_an_error_message() {
-    let Some(house) = with_probe() else { return };
+    let Some(house) = house_with_probe() else { return };
     let input = house.path().join("lines");
     std::fs::write(&input, "{\"tool\": \"count\"}\n".repeat(5000)).unwrap();
     let output = house.command(&["call", "--batch"]).input_file(&input).run_into_closed_output(10);

@@ -8,20 +8,22 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::command::{DEADLINE, Output};
-use crate::support::openai::{SECRET, at, furnish};
-use crate::support::server::{Answer, Gate, ReceivedRequest, Server, Step, choices, end};
+use crate::support::openai::{SECRET, openai_command, ship_openai};
+use crate::support::server::{
+    Answer, AnswerGate, BodyStep, ReceivedRequest, Server, choice_events, stream_end,
+};
 use crate::support::{Command, House};
-use crate::terminal::on_terminal;
+use crate::terminal::run_on_terminal;
 
 /// The words before those of a test.
 const BATCH: [&str; 5] = ["batch", "--model", "openai/test", "--allow", "cli_based_tool"];
 
 /// Returns an installation whose model is behind a server and runs commands, and its tasks.
 fn batch_house(tasks: &[Value]) -> Option<House> {
-    let house = with_cli()?;
-    furnish(&house);
+    let house = house_with_cli()?;
+    ship_openai(&house);
     house.configure_more("[models.\"openai/test\"]\nprice = { input = 100, output = 100 }\n");
     write_tasks(&house, tasks);
     Some(house)
@@ -32,18 +34,18 @@ fn write_tasks(house: &House, tasks: &[Value]) {
     house.write("workspace/tasks.jsonl", &lines);
 }
 
-fn batch(house: &House, server: &Server, words: &[&str]) -> Command {
-    at(house, server, &[&BATCH, words].concat())
+fn batch_command(house: &House, server: &Server, words: &[&str]) -> Command {
+    openai_command(house, server, &[&BATCH, words].concat())
 }
 
 /// Returns the text of the last message of the user.
-fn prompt_of(asked: &ReceivedRequest) -> String {
+fn last_user_text(asked: &ReceivedRequest) -> String {
     let messages = asked.json()["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.iter().rfind(|message| message["role"] == "user");
-    last.map(|last| text_of(&last["content"])).unwrap_or_default()
+    last.map(|last| content_text(&last["content"])).unwrap_or_default()
 }
 
-fn text_of(content: &Value) -> String {
+fn content_text(content: &Value) -> String {
     let part = |part: &Value| part["text"].as_str().unwrap_or_default().to_owned();
     match content {
         Value::Array(parts) => parts.iter().map(part).collect(),
@@ -52,47 +54,47 @@ fn text_of(content: &Value) -> String {
 }
 
 /// Returns a server that repeats each prompt.
-fn echoing() -> Server {
-    Server::answering(|asked| Answer::text(&["about ", &prompt_of(asked)]))
+fn start_echo_server() -> Server {
+    Server::start_with(|asked| Answer::text(&["about ", &last_user_text(asked)]))
 }
 
 /// Returns an answer that never ends.
-fn hanging() -> Answer {
+fn hanging_answer() -> Answer {
     Answer::stream(vec![
-        Step::Bytes(choices(&[json!({ "delta": { "content": "so " } })])),
-        Step::Hang,
+        BodyStep::Bytes(choice_events(&[json!({ "delta": { "content": "so " } })])),
+        BodyStep::Hang,
     ])
 }
 
 #[track_caller]
-fn wait_until_asked(server: &Server, count: usize) {
+fn wait_for_requests(server: &Server, count: usize) {
     let begun = Instant::now();
-    while server.asked().len() < count {
-        assert!(begun.elapsed() < DEADLINE, "only {} requests arrived", server.asked().len());
+    while server.requests().len() < count {
+        assert!(begun.elapsed() < DEADLINE, "only {} requests arrived", server.requests().len());
         std::thread::yield_now();
     }
 }
 
-fn out_of(house: &House) -> PathBuf {
+fn results_path(house: &House) -> PathBuf {
     house.workspace().join("out.jsonl")
 }
 
 /// Reads results by their ids, in the order of the ids.
-fn results(lines: &[Value]) -> Vec<(String, Value)> {
+fn sort_results(lines: &[Value]) -> Vec<(String, Value)> {
     let mut results: Vec<_> =
         lines.iter().map(|line| (line["id"].as_str().unwrap().to_owned(), line.clone())).collect();
     results.sort_by(|one, other| one.0.cmp(&other.0));
     results
 }
 
-fn written(house: &House) -> Vec<(String, Value)> {
-    let text = fs::read_to_string(out_of(house)).unwrap();
+fn read_results(house: &House) -> Vec<(String, Value)> {
+    let text = fs::read_to_string(results_path(house)).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    results(&lines)
+    sort_results(&lines)
 }
 
-fn prompts(server: &Server) -> Vec<String> {
-    server.asked().iter().map(prompt_of).collect()
+fn received_prompts(server: &Server) -> Vec<String> {
+    server.requests().iter().map(last_user_text).collect()
 }
 
 #[test]
@@ -100,9 +102,9 @@ fn each_task_has_a_result_line_with_its_answer() {
     let tasks =
         [json!({ "task": "one" }), json!({ "id": "b", "task": "two", "system": "Be brief." })];
     let Some(house) = batch_house(&tasks) else { return };
-    let server = echoing();
-    let output = batch(&house, &server, &["tasks.jsonl"]).run().code(0);
-    let found = results(&output.json_lines());
+    let server = start_echo_server();
+    let output = batch_command(&house, &server, &["tasks.jsonl"]).run().code(0);
+    let found = sort_results(&output.json_lines());
     assert_eq!(found.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["1", "b"]);
     let mut first = found[0].1.clone();
     let session = first["session"].take();
@@ -116,8 +118,8 @@ fn each_task_has_a_result_line_with_its_answer() {
     assert_eq!(first, expected);
     let shown = house.run(&["session", "show", session.as_str().unwrap()]).code(0);
     assert!(shown.stdout.contains("about one"), "{shown}");
-    let asked = server.asked();
-    let briefed = asked.iter().find(|asked| prompt_of(asked) == "two").unwrap();
+    let asked = server.requests();
+    let briefed = asked.iter().find(|asked| last_user_text(asked) == "two").unwrap();
     assert!(briefed.json()["messages"][0].to_string().contains("Be brief."));
     let lines = output.stderr.lines().filter(|line| line.starts_with("[2/2] ")).count();
     assert_eq!(lines, 1, "{output}");
@@ -125,23 +127,28 @@ fn each_task_has_a_result_line_with_its_answer() {
         output.stderr.ends_with("2 of 2 tasks ended: 2 requests, 50 tokens, $0.005\n"),
         "{output}"
     );
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn tasks_run_at_the_same_time_and_finish_in_any_order() {
     let tasks: Vec<Value> = ["a", "b"].iter().map(|id| json!({ "id": id, "task": id })).collect();
     let Some(house) = batch_house(&tasks) else { return };
-    let gate = Gate::closed();
+    let gate = AnswerGate::closed();
     let waits = gate.clone();
-    let server = Server::answering(move |asked| match prompt_of(asked).as_str() {
+    let server = Server::start_with(move |asked| match last_user_text(asked).as_str() {
         "a" => {
-            let said = choices(&[json!({ "delta": { "content": "A" } })]);
-            Answer::stream(vec![Step::Wait(waits.clone()), Step::Bytes(said), Step::Bytes(end())])
+            let said = choice_events(&[json!({ "delta": { "content": "A" } })]);
+            Answer::stream(vec![
+                BodyStep::Wait(waits.clone()),
+                BodyStep::Bytes(said),
+                BodyStep::Bytes(stream_end()),
+            ])
         }
         _ => Answer::text(&["B"]),
     });
-    let running = batch(&house, &server, &["tasks.jsonl", "--parallel", "2"]).no_input().start();
+    let running =
+        batch_command(&house, &server, &["tasks.jsonl", "--parallel", "2"]).no_input().start();
     // The second task ends while the first one waits.
     running.wait_for("\"id\":\"b\"");
     gate.open();
@@ -154,9 +161,9 @@ fn tasks_run_at_the_same_time_and_finish_in_any_order() {
 fn one_task_at_a_time_keeps_the_order_of_the_file() {
     let tasks: Vec<Value> = (1..=5).map(|number| json!({ "task": format!("t{number}") })).collect();
     let Some(house) = batch_house(&tasks) else { return };
-    let server = echoing();
-    let output = batch(&house, &server, &["tasks.jsonl", "--parallel", "1"]).run().code(0);
-    assert_eq!(prompts(&server), ["t1", "t2", "t3", "t4", "t5"]);
+    let server = start_echo_server();
+    let output = batch_command(&house, &server, &["tasks.jsonl", "--parallel", "1"]).run().code(0);
+    assert_eq!(received_prompts(&server), ["t1", "t2", "t3", "t4", "t5"]);
     let ids: Vec<Value> = output.json_lines().iter().map(|line| line["id"].clone()).collect();
     assert_eq!(ids, ["1", "2", "3", "4", "5"]);
 }
@@ -168,32 +175,32 @@ fn killed_batch_continues_without_repeating_anything() {
     let Some(house) = batch_house(&tasks) else { return };
     let words = ["tasks.jsonl", "--parallel", "1", "--out", "out.jsonl"];
     let call = ("cli_based_tool", json!({ "command": "echo b >> ran" }));
-    let first = Server::answering(move |asked| {
+    let first = Server::start_with(move |asked| {
         let has_result = asked.json()["messages"].to_string().contains("\"tool\"");
-        match (prompt_of(asked).as_str(), has_result) {
+        match (last_user_text(asked).as_str(), has_result) {
             ("b", false) => Answer::calls(std::slice::from_ref(&call)),
-            ("b", true) => hanging(),
+            ("b", true) => hanging_answer(),
             (prompt, _) => Answer::text(&[prompt]),
         }
     });
-    let running = batch(&house, &first, &words).no_input().start();
-    wait_until_asked(&first, 3);
-    running.signal("KILL");
+    let running = batch_command(&house, &first, &words).no_input().start();
+    wait_for_requests(&first, 3);
+    running.send_signal("KILL");
     running.wait_with_open_input();
-    house.nothing_lives();
-    assert_eq!(written(&house).len(), 1);
+    house.assert_no_processes();
+    assert_eq!(read_results(&house).len(), 1);
     // The end of a line that a killed process could not complete.
-    let torn = fs::read_to_string(out_of(&house)).unwrap() + "{\"id\":\"b\",\"outcome\":\"do";
-    fs::write(out_of(&house), torn).unwrap();
-    let second = echoing();
-    let output = batch(&house, &second, &words).run().code(0);
+    let torn = fs::read_to_string(results_path(&house)).unwrap() + "{\"id\":\"b\",\"outcome\":\"do";
+    fs::write(results_path(&house), torn).unwrap();
+    let second = start_echo_server();
+    let output = batch_command(&house, &second, &words).run().code(0);
     assert_eq!(output.stdout, "");
     assert!(output.stderr.contains("1 task has its results already"), "{output}");
-    assert_eq!(prompts(&second), ["b", "c"]);
-    let continued = second.asked()[0].json()["messages"].to_string();
+    assert_eq!(received_prompts(&second), ["b", "c"]);
+    let continued = second.requests()[0].json()["messages"].to_string();
     assert!(continued.contains("echo b >> ran"), "{continued}");
     assert_eq!(fs::read_to_string(house.workspace().join("ran")).unwrap(), "b\n");
-    let found = written(&house);
+    let found = read_results(&house);
     let facts: Vec<Value> =
         found.iter().map(|(id, line)| json!([id, line["text"], line["continued"]])).collect();
     let expected =
@@ -201,9 +208,9 @@ fn killed_batch_continues_without_repeating_anything() {
     assert_eq!(facts, expected);
     assert!(!house.workspace().join("out.jsonl.unfinished").exists());
     // A third run has nothing to do.
-    let third = echoing();
-    batch(&house, &third, &words).run().code(0);
-    assert_eq!((third.asked().len(), written(&house)), (0, found));
+    let third = start_echo_server();
+    batch_command(&house, &third, &words).run().code(0);
+    assert_eq!((third.requests().len(), read_results(&house)), (0, found));
 }
 
 #[test]
@@ -212,17 +219,18 @@ fn interrupted_batch_says_how_to_continue() {
         ["a", "b", "c"].iter().map(|id| json!({ "id": id, "task": id })).collect();
     let Some(house) = batch_house(&tasks) else { return };
     let words = ["tasks.jsonl", "--parallel", "2", "--out", "out.jsonl"];
-    let first = Server::answering(|_| hanging());
-    let running = batch(&house, &first, &words).no_input().start();
-    wait_until_asked(&first, 2);
-    running.signal("INT");
+    let first = Server::start_with(|_| hanging_answer());
+    let running = batch_command(&house, &first, &words).no_input().start();
+    wait_for_requests(&first, 2);
+    running.send_signal("INT");
     let output = running.wait_with_open_input().code(130);
     let told = "3 of 3 tasks are unfinished; the same command continues them\n";
     assert!(output.stderr.ends_with(told), "{output}");
-    house.nothing_lives();
-    let second = echoing();
-    batch(&house, &second, &words).run().code(0);
-    let texts: Vec<Value> = written(&house).iter().map(|(_, line)| line["text"].clone()).collect();
+    house.assert_no_processes();
+    let second = start_echo_server();
+    batch_command(&house, &second, &words).run().code(0);
+    let texts: Vec<Value> =
+        read_results(&house).iter().map(|(_, line)| line["text"].clone()).collect();
     assert_eq!(texts, ["about a", "about b", "about c"]);
 }
 
@@ -231,10 +239,11 @@ fn tasks_of_a_batch_never_make_more_requests_than_its_cap() {
     let tasks: Vec<Value> = (1..=5).map(|number| json!({ "task": format!("t{number}") })).collect();
     let Some(house) = batch_house(&tasks) else { return };
     let out = ["tasks.jsonl", "--out", "out.jsonl"];
-    let first = echoing();
-    let output =
-        batch(&house, &first, &[&out[..], &["--batch-max-steps", "3"]].concat()).run().code(6);
-    assert_eq!((first.asked().len(), written(&house).len()), (3, 3));
+    let first = start_echo_server();
+    let output = batch_command(&house, &first, &[&out[..], &["--batch-max-steps", "3"]].concat())
+        .run()
+        .code(6);
+    assert_eq!((first.requests().len(), read_results(&house).len()), (3, 3));
     assert!(
         output.stderr.contains("cap `--batch-max-steps`: it has made 3 of 3 requests"),
         "{output}"
@@ -244,52 +253,54 @@ fn tasks_of_a_batch_never_make_more_requests_than_its_cap() {
         "{output}"
     );
     // The earlier requests count.
-    let second = echoing();
-    batch(&house, &second, &[&out[..], &["--batch-max-steps", "4"]].concat()).run().code(6);
-    assert_eq!(second.asked().len(), 1);
-    let third = echoing();
-    batch(&house, &third, &out).run().code(0);
-    assert_eq!((third.asked().len(), written(&house).len()), (1, 5));
+    let second = start_echo_server();
+    batch_command(&house, &second, &[&out[..], &["--batch-max-steps", "4"]].concat()).run().code(6);
+    assert_eq!(second.requests().len(), 1);
+    let third = start_echo_server();
+    batch_command(&house, &third, &out).run().code(0);
+    assert_eq!((third.requests().len(), read_results(&house).len()), (1, 5));
 }
 
 #[test]
 fn request_that_may_exceed_the_batchs_cost_is_not_sent() {
     let Some(house) = batch_house(&[json!({ "task": "one" })]) else { return };
-    let server = echoing();
+    let server = start_echo_server();
     let limited = |cost: &str| {
         let words = ["--tools", "none", "--max-output-tokens", "1000", "--batch-max-cost", cost];
-        at(&house, &server, &[&BATCH[..3], &["tasks.jsonl"], &words].concat()).run()
+        openai_command(&house, &server, &[&BATCH[..3], &["tasks.jsonl"], &words].concat()).run()
     };
     // The answer alone may cost 0.1 dollars.
     let output = limited("0.1").code(6);
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     assert!(output.stderr.contains("`--batch-max-cost`: 0 of 0.1 US dollars are used"), "{output}");
     assert!(output.stderr.contains("lower `--max-output-tokens`"), "{output}");
     assert!(output.stderr.contains("`--out FILE` makes a batch"), "{output}");
     limited("5").code(0);
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
 fn exit_code_is_that_of_the_worst_task() {
     let call = ("get_environment", json!({ "aspect": "os" }));
     let denied = ("cli_based_tool", json!({ "command": "touch x" }));
-    let server = Server::answering(move |asked| {
+    let server = Server::start_with(move |asked| {
         let has_result = asked.json()["messages"].to_string().contains("\"tool\"");
-        match (prompt_of(asked).as_str(), has_result) {
+        match (last_user_text(asked).as_str(), has_result) {
             ("call", _) => Answer::calls(std::slice::from_ref(&call)),
             ("denied", false) => Answer::calls(std::slice::from_ref(&denied)),
             ("fails", _) => Answer::error(400, "no such thing"),
-            ("hangs", _) => hanging(),
+            ("hangs", _) => hanging_answer(),
             (prompt, _) => Answer::text(&[prompt]),
         }
     });
     let run = |house: &House, tasks: &[Value], code: i32| -> Vec<Value> {
         write_tasks(house, tasks);
-        let output = at(house, &server, &["batch", "tasks.jsonl", "--model", "openai/test"]).run();
+        let output =
+            openai_command(house, &server, &["batch", "tasks.jsonl", "--model", "openai/test"])
+                .run();
         let lines = output.code(code).json_lines();
         let facts = |(_, line): (String, Value)| json!([line["outcome"], line["exit_code"]]);
-        results(&lines).into_iter().map(facts).collect()
+        sort_results(&lines).into_iter().map(facts).collect()
     };
     let Some(house) = batch_house(&[]) else { return };
     let done = json!({ "id": "a", "task": "done" });
@@ -310,10 +321,10 @@ fn exit_code_is_that_of_the_worst_task() {
 #[test]
 fn bad_tasks_end_the_command_before_any_request() {
     let Some(house) = batch_house(&[]) else { return };
-    let server = echoing();
+    let server = start_echo_server();
     let refusal = |bytes: &[u8]| -> String {
         fs::write(house.workspace().join("tasks.jsonl"), bytes).unwrap();
-        let output = batch(&house, &server, &["tasks.jsonl"]).run();
+        let output = batch_command(&house, &server, &["tasks.jsonl"]).run();
         assert!([2, 3].contains(&output.code) && output.stdout.is_empty(), "{output}");
         output.stderr.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned()
     };
@@ -340,30 +351,30 @@ fn bad_tasks_end_the_command_before_any_request() {
     assert!(told.contains("line 1: it is not UTF-8: byte 14 is wrong"), "{told}");
     let huge = format!("{{\"task\": \"{}\"}}", "x".repeat(8 * 1024 * 1024));
     assert!(refusal(huge.as_bytes()).contains("line 1: the line has more than 8388608 bytes"));
-    let missing = batch(&house, &server, &["missing.jsonl"]).run().code(2);
+    let missing = batch_command(&house, &server, &["missing.jsonl"]).run().code(2);
     assert!(missing.stderr.contains("cannot read `missing.jsonl`: No such file"), "{missing}");
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn results_file_with_another_purpose_is_not_changed() {
     let Some(house) = batch_house(&[json!({ "task": "new" })]) else { return };
-    let server = echoing();
+    let server = start_echo_server();
     let words = ["tasks.jsonl", "--out", "out.jsonl"];
-    fs::write(out_of(&house), "my notes").unwrap();
-    let output = batch(&house, &server, &words).run().code(2);
+    fs::write(results_path(&house), "my notes").unwrap();
+    let output = batch_command(&house, &server, &words).run().code(2);
     assert!(output.stderr.contains("`out.jsonl`, line 1: not a result of a batch"), "{output}");
-    assert_eq!(fs::read_to_string(out_of(&house)).unwrap(), "my notes");
-    fs::remove_file(out_of(&house)).unwrap();
-    batch(&house, &server, &words).run().code(0);
+    assert_eq!(fs::read_to_string(results_path(&house)).unwrap(), "my notes");
+    fs::remove_file(results_path(&house)).unwrap();
+    batch_command(&house, &server, &words).run().code(0);
     // Other tasks with the same ids.
     write_tasks(&house, &[json!({ "task": "newer" })]);
-    let output = batch(&house, &server, &words).run().code(2);
+    let output = batch_command(&house, &server, &words).run().code(2);
     assert!(
         output.stderr.contains("another task with the id `1` (line 1 of the tasks)"),
         "{output}"
     );
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
@@ -371,12 +382,12 @@ fn closed_output_ends_all_tasks() {
     let tasks: Vec<Value> =
         (1..=200).map(|number| json!({ "task": format!("t{number}") })).collect();
     let Some(house) = batch_house(&tasks) else { return };
-    let server = echoing();
-    let command = batch(&house, &server, &["tasks.jsonl", "--parallel", "1"]);
+    let server = start_echo_server();
+    let command = batch_command(&house, &server, &["tasks.jsonl", "--parallel", "1"]);
     let output = command.run_into_closed_output(10);
     assert_eq!(output.code, 1, "{output}");
-    assert!(server.asked().len() < 200, "{}", server.asked().len());
-    house.nothing_lives();
+    assert!(server.requests().len() < 200, "{}", server.requests().len());
+    house.assert_no_processes();
 }
 
 #[test]
@@ -387,11 +398,15 @@ fn task_has_its_own_tools_and_attached_files_and_names_no_files() {
     ];
     let Some(house) = batch_house(&tasks) else { return };
     house.write("workspace/notes.txt", "The moon is full.");
-    let server = echoing();
-    at(&house, &server, &["batch", "tasks.jsonl", "--parallel", "1", "--model", "openai/test"])
-        .run()
-        .code(0);
-    let asked = server.asked();
+    let server = start_echo_server();
+    openai_command(
+        &house,
+        &server,
+        &["batch", "tasks.jsonl", "--parallel", "1", "--model", "openai/test"],
+    )
+    .run()
+    .code(0);
+    let asked = server.requests();
     let tools = |asked: &ReceivedRequest| -> Vec<String> {
         let tools = asked.json()["tools"].as_array().cloned().unwrap_or_default();
         tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
@@ -408,8 +423,9 @@ fn task_has_its_own_tools_and_attached_files_and_names_no_files() {
 #[test]
 fn tasks_are_read_from_standard_input() {
     let Some(house) = batch_house(&[]) else { return };
-    let server = echoing();
-    let output: Output = batch(&house, &server, &["-"]).input("{\"task\": \"hi\"}\n").run().code(0);
+    let server = start_echo_server();
+    let output: Output =
+        batch_command(&house, &server, &["-"]).input("{\"task\": \"hi\"}\n").run().code(0);
     assert_eq!(output.json_lines()[0]["text"], "about hi");
 }
 
@@ -419,7 +435,7 @@ fn batch_killed_at_any_request_repeats_no_call() {
         ["a", "b", "c"].iter().map(|id| json!({ "id": id, "task": id })).collect();
     let words = ["tasks.jsonl", "--parallel", "2", "--out", "out.jsonl"];
     let answer = |asked: &ReceivedRequest| {
-        let prompt = prompt_of(asked);
+        let prompt = last_user_text(asked);
         match asked.json()["messages"].to_string().contains("\"tool\"") {
             false => {
                 let command = format!("echo {prompt} >> ran");
@@ -431,20 +447,20 @@ fn batch_killed_at_any_request_repeats_no_call() {
     for killed_at in 1..=6 {
         let Some(house) = batch_house(&tasks) else { return };
         let count = AtomicUsize::new(0);
-        let first = Server::answering(move |asked| {
+        let first = Server::start_with(move |asked| {
             match count.fetch_add(1, Ordering::Relaxed) + 1 < killed_at {
                 true => answer(asked),
-                false => hanging(),
+                false => hanging_answer(),
             }
         });
-        let running = batch(&house, &first, &words).no_input().start();
-        wait_until_asked(&first, killed_at);
-        running.signal("KILL");
+        let running = batch_command(&house, &first, &words).no_input().start();
+        wait_for_requests(&first, killed_at);
+        running.send_signal("KILL");
         running.wait_with_open_input();
-        let second = Server::answering(answer);
-        batch(&house, &second, &words).run().code(0);
+        let second = Server::start_with(answer);
+        batch_command(&house, &second, &words).run().code(0);
         let texts: Vec<Value> =
-            written(&house).iter().map(|(_, line)| line["text"].clone()).collect();
+            read_results(&house).iter().map(|(_, line)| line["text"].clone()).collect();
         assert_eq!(texts, ["about a", "about b", "about c"], "{killed_at}");
         let ran = fs::read_to_string(house.workspace().join("ran")).unwrap();
         let mut ran: Vec<&str> = ran.lines().collect();
@@ -452,7 +468,7 @@ fn batch_killed_at_any_request_repeats_no_call() {
         let count = ran.len();
         ran.dedup();
         assert_eq!(ran.len(), count, "a call ran twice, killed at request {killed_at}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -460,17 +476,21 @@ fn batch_killed_at_any_request_repeats_no_call() {
 fn bar_shows_the_progress_at_a_terminal() {
     let tasks = [json!({ "id": "a", "task": "a" }), json!({ "id": "b", "task": "b" })];
     let Some(house) = batch_house(&tasks) else { return };
-    let gate = Gate::closed();
+    let gate = AnswerGate::closed();
     let waits = gate.clone();
-    let server = Server::answering(move |asked| match prompt_of(asked).as_str() {
+    let server = Server::start_with(move |asked| match last_user_text(asked).as_str() {
         "a" => Answer::error(400, "no such thing"),
         _ => {
-            let said = choices(&[json!({ "delta": { "content": "B" } })]);
-            Answer::stream(vec![Step::Wait(waits.clone()), Step::Bytes(said), Step::Bytes(end())])
+            let said = choice_events(&[json!({ "delta": { "content": "B" } })]);
+            Answer::stream(vec![
+                BodyStep::Wait(waits.clone()),
+                BodyStep::Bytes(said),
+                BodyStep::Bytes(stream_end()),
+            ])
         }
     });
     let words = "batch tasks.jsonl --model openai/test --out out.jsonl";
-    let running = on_terminal(&house, words, |command| {
+    let running = run_on_terminal(&house, words, |command| {
         command
             .variable("TERM", "xterm-256color")
             .variable("OPENAI_BASE_URL", server.base_url())

@@ -12,7 +12,7 @@ fn assert_refused(code: i32, calls: &[&[&str]], expected: Expect) {
     let refusal = |words: &&[&str]| {
         let output = house.run(&[&["call"], *words].concat()).code(code);
         assert_eq!(output.stdout, "", "{output}");
-        house.clean(&output.stderr)
+        house.normalize_output(&output.stderr)
     };
     expected.assert_eq(&calls.iter().map(refusal).collect::<String>());
 }
@@ -20,7 +20,8 @@ fn assert_refused(code: i32, calls: &[&[&str]], expected: Expect) {
 #[test]
 fn call_prints_only_the_json_result() {
     let house = house!();
-    let answer = house.run(&["call", "get_environment", r#"{"aspect": "os"}"#]).silent().json();
+    let answer =
+        house.run(&["call", "get_environment", r#"{"aspect": "os"}"#]).expect_silent().json();
     let expected = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
     assert_eq!(answer["type"], expected);
 }
@@ -28,7 +29,7 @@ fn call_prints_only_the_json_result() {
 #[test]
 fn arguments_may_be_left_out() {
     let house = house!();
-    let answer = house.run(&["call", "get_environment"]).silent().json();
+    let answer = house.run(&["call", "get_environment"]).expect_silent().json();
     assert_eq!(answer["context"], json!(null));
     assert_eq!(answer["session"], json!(null));
     assert_eq!(answer["cwd"], json!(house.workspace()));
@@ -46,7 +47,7 @@ fn called_tool_sees_terminal_and_masked_proxy_settings() {
             .variable("HTTPS_PROXY", "http://user:secret@proxy.example:8080")
             .variable("TERM", "xterm-256color")
     };
-    let output = house_command().run().silent();
+    let output = house_command().run().expect_silent();
     assert!(!output.stdout.contains("secret"), "{output}");
     let answer = output.json();
     assert_eq!(answer["network"]["proxy"]["https_proxy"], "http://***:***@proxy.example:8080");
@@ -162,7 +163,7 @@ fn live_tool_output_goes_to_standard_error() {
 fn call_typed_by_the_user_needs_no_permission() {
     let house = house!(ships "probe");
     // The tool promises nothing, so a model's call would need a prompt.
-    assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
+    assert_eq!(house.run(&["call", "count"]).expect_silent().json(), json!({ "count": 1 }));
 }
 
 #[test]
@@ -173,11 +174,11 @@ fn a_waiting_call_ends_with_ctrl_c_and_leaves_nothing() {
     for signal in ["INT", "TERM", "HUP"] {
         let running = house.command(&["call", "sleep_and_mark", &arguments]).start();
         running.wait_for_error("sleeping");
-        running.signal(signal);
+        running.send_signal(signal);
         let output = running.finish().code(130);
         assert_eq!(output.stdout, "", "{output}");
         assert!(!marker.exists());
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 

@@ -8,24 +8,24 @@ use crate::support::{House, fixture};
 fn set_up_house(answers: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("changes"));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     Some(house)
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+fn call_answer(name: &str, arguments: &Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
 fn change_call(how: &str) -> Value {
-    call("change", &json!({ "how": how }))
+    call_answer("change", &json!({ "how": how }))
 }
 
-fn text(text: &str) -> Value {
+fn text_answer(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
 }
 
 /// Returns the results of a run's calls, in order.
-fn results(house: &House) -> Vec<Value> {
+fn run_results(house: &House) -> Vec<Value> {
     let events = house.run(&["run", "--output", "json", "go"]).json_lines();
     let finished = events.into_iter().filter(|it| it["event"] == "tool_call_finished");
     finished.map(|it| it["result"].clone()).collect()
@@ -33,27 +33,29 @@ fn results(house: &House) -> Vec<Value> {
 
 #[test]
 fn plugin_can_set_at_most_1000_tools_and_only_once_a_second() {
-    let answers = json!([change_call("many"), text("done")]);
+    let answers = json!([change_call("many"), text_answer("done")]);
     let Some(house) = set_up_house(&answers) else { return };
-    let [many] = results(&house).try_into().unwrap();
+    let [many] = run_results(&house).try_into().unwrap();
     assert_eq!(many["tools"], 1_000, "{many:#}");
     let refused = many["refused"].to_string();
     assert!(refused.contains("each tool from the 1001th on"), "{refused}");
-    let answers = json!([change_call("fast"), text("done")]);
+    let answers = json!([change_call("fast"), text_answer("done")]);
     let Some(house) = set_up_house(&answers) else { return };
-    let [fast] = results(&house).try_into().unwrap();
+    let [fast] = run_results(&house).try_into().unwrap();
     let taken = fast["taken"].as_u64().unwrap();
     // A hundred changes take as long as the machine needs. One per second is accepted, and hardly
     // more.
     assert!((1..=20).contains(&taken), "{fast:#}");
     assert_eq!(fast["refused"], "a plugin can set its tools at most once per second");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
-    let Some(house) = set_up_house(&json!([change_call("bad"), text("done")])) else { return };
-    let [bad] = results(&house).try_into().unwrap();
+    let Some(house) = set_up_house(&json!([change_call("bad"), text_answer("done")])) else {
+        return;
+    };
+    let [bad] = run_results(&house).try_into().unwrap();
     assert_eq!(bad["tools"], 1, "{bad:#}");
     let refused: Vec<&str> =
         bad["refused"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -71,8 +73,8 @@ fn invalid_dynamic_tool_is_refused_alone_and_the_plugin_gets_the_reason() {
 
 #[test]
 fn tool_that_is_set_when_a_session_begins_can_be_listed_shown_and_named() {
-    let greet = call("greet_mars", &json!({}));
-    let Some(house) = set_up_house(&json!([greet, text("done")])) else { return };
+    let greet = call_answer("greet_mars", &json!({}));
+    let Some(house) = set_up_house(&json!([greet, text_answer("done")])) else { return };
     house.configure_more("[plugins.fixture-changes]\nfirst = [\"greet_mars\", \"broken\"]\n");
     let list = house.run(&["tool", "list", "--json"]).code(0).json();
     let names = list.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str());
@@ -89,7 +91,7 @@ fn tool_that_is_set_when_a_session_begins_can_be_listed_shown_and_named() {
         assert!(near.stderr.contains("there is no tool `greet_mar`"), "{near}");
         assert!(near.stderr.contains("did you mean `greet_mars`?"), "{near}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -99,8 +101,8 @@ fn dynamic_tools_commands_and_instructions_apply_from_the_next_step() {
         change_call("some"),
         { "expect": { "data": "own is mine, theirs is not" },
           "steps": [{ "call": { "name": "own", "arguments": {} } }] },
-        text("first"), call("own", &json!({})), call("own", &json!({ "extra": 1 })), call("theirs", &json!({})), call("gone", &json!({})),
-        text("second"),
+        text_answer("first"), call_answer("own", &json!({})), call_answer("own", &json!({ "extra": 1 })), call_answer("theirs", &json!({})), call_answer("gone", &json!({})),
+        text_answer("second"),
     ]);
     let Some(house) = set_up_house(&answers) else { return };
     let chat = house.command(&["chat"]).input("one\ntwo\n/late\n").run();
@@ -112,5 +114,5 @@ fn dynamic_tools_commands_and_instructions_apply_from_the_next_step() {
     assert!(errors.contains("it is gone by now"), "{errors}");
     assert!(chat.stdout.contains("the command late ran"), "{}", chat.stdout);
     assert!(chat.stdout.contains("second"), "{}", chat.stdout);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -5,8 +5,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::questions::wait_for_file;
-use crate::support::answers::{call, says};
-use crate::support::cli::with_cli;
+use crate::support::answers::{call_answer, text_answer};
+use crate::support::cli::house_with_cli;
 use crate::support::{House, Output};
 
 /// Runs a command with a prompt in a folder, and answers with `response`, completed with the
@@ -14,9 +14,9 @@ use crate::support::{House, Output};
 fn run_with_response(house: &House, mut response: Value) -> Output {
     let gate = house.path().join("gate");
     let _ = fs::remove_dir_all(&gate);
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "mkdir made" })),
-        says("done"),
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": "mkdir made" })),
+        text_answer("done"),
     ] }));
     let running = house
         .command(&["run", "--output", "json", "go"])
@@ -46,7 +46,7 @@ fn run_with_response(house: &House, mut response: Value) -> Output {
 
 #[test]
 fn an_answer_in_a_folder_counts_until_it_expires() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     let made = house.workspace().join("made");
     for expires_at in ["2001-01-01T00:00:00Z", "2001-01-01", "soon"] {
         let output =

@@ -10,7 +10,7 @@ use crate::support::{fixture, fixtures, library_name};
 #[test]
 fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
     let house = house!();
-    let file = house.give("examples.so", &fs::read(fixture("examples")).unwrap());
+    let file = house.write_given_file("examples.so", &fs::read(fixture("examples")).unwrap());
     let output = house.run(&["plugin", "check", &file.display().to_string()]);
     expect![[r#"
         exit 4
@@ -31,7 +31,7 @@ fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
         --- stderr
         error: 9 checks of `$HOUSE/given/examples.so` failed
     "#]].assert_eq(&output.code(4).to_string());
-    house.nothing_lives();
+    house.assert_no_processes();
     assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
 }
 
@@ -39,8 +39,8 @@ fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
 #[track_caller]
 fn check_shipped(library: &str, expected: Expect) {
     let house = house!();
-    let file = fixtures::house().unwrap().join("plugins").join(library_name(library));
-    let output = house.run(&["plugin", "check", &file.display().to_string()]).silent();
+    let file = fixtures::test_house().unwrap().join("plugins").join(library_name(library));
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).expect_silent();
     let lines: Vec<&str> = output.stdout.lines().skip(3).collect();
     expected.assert_eq(&lines.join("\n"));
 }
@@ -80,7 +80,8 @@ fn plugin_check_skips_examples_with_side_effects_or_cost() {
 #[test]
 fn plugin_check_summarizes_a_hundred_skipped_tools_in_one_line() {
     let house = house!();
-    let output = house.run(&["plugin", "check", &fixture("many").display().to_string()]).silent();
+    let output =
+        house.run(&["plugin", "check", &fixture("many").display().to_string()]).expect_silent();
     let lines: Vec<&str> = output.stdout.lines().skip(3).collect();
     expect![[r#"
         instance     ok: it starts in a worker
@@ -103,7 +104,7 @@ fn failed_conformance_checks_are_reported_in_plain_words() {
     let told = "command `note`, property `priority` has no description";
     assert!(output.stdout.contains(told), "{output}");
     assert!(output.code(4).stdout.ends_with("conformance  20 of 21 checks hold\n"));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn plugin_check_uses_settings_and_leaves_out_what_a_missing_one_hinders() {
     let file = fixture("database").display().to_string();
     let told = |words: &[&str]| {
         let words = [&["plugin", "check", &file], words].concat();
-        let output = house.run(&words).silent();
+        let output = house.run(&words).expect_silent();
         output.stdout.lines().skip(3).collect::<Vec<_>>().join("\n")
     };
     let passed = "instance     ok: it starts in a worker\n\
@@ -132,7 +133,7 @@ fn plugin_check_uses_settings_and_leaves_out_what_a_missing_one_hinders() {
     .assert_eq(&wrong.stderr);
     house.configure("[plugins.fixture-database]\ndatabase = \"moon\"\n");
     assert_eq!(told(&[]), passed);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -148,6 +149,6 @@ fn a_name_that_is_disabled_or_taken_does_not_hinder_the_check() {
     let house = house!(ships "echo");
     house.configure("[plugins]\ndisabled = [\"fixture-echo\"]\n");
     let file = fixture("echo").display().to_string();
-    let output = house.run(&["plugin", "check", &file]).silent();
+    let output = house.run(&["plugin", "check", &file]).expect_silent();
     assert!(output.stdout.contains("ok: it starts in a worker"), "{output}");
 }

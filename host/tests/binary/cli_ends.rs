@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cli::{batch, cli_house, one_call, shell, words};
+use crate::cli::{call_batch, call_words, cli_house, script_of_one_call, shell_arguments};
 use crate::support::House;
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{openai_command, ship_openai};
 use crate::support::server::{Answer, ReceivedRequest, Server};
 
 /// The promise is 100 ms. The rest is for a busy machine.
@@ -18,7 +18,7 @@ const END_WITHIN: Duration = DEADLINE;
 
 /// Reads a process id that a command has written.
 #[track_caller]
-fn pid_in(file: &Path) -> u32 {
+fn read_pid(file: &Path) -> u32 {
     let bound = Instant::now() + END_WITHIN;
     loop {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -30,7 +30,7 @@ fn pid_in(file: &Path) -> u32 {
     }
 }
 
-fn lives(pid: u32) -> bool {
+fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
@@ -38,7 +38,7 @@ fn lives(pid: u32) -> bool {
 #[track_caller]
 fn wait_for_end(pid: u32) {
     let bound = Instant::now() + END_WITHIN;
-    while lives(pid) {
+    while is_running(pid) {
         assert!(Instant::now() < bound, "process {pid} is still running");
         std::thread::sleep(LOOK_AGAIN);
     }
@@ -55,18 +55,18 @@ fn processes_left_running_are_reported_and_ended_with_the_session() {
     ] {
         // Before that it has the name of its parent program.
         let settled = "until grep -q sleep /proc/$(cat pid)/comm; do :; done";
-        let arguments = shell(&format!("{command}\n{settled}\necho started"));
-        let output = house.run(&words(&arguments)).code(0);
-        let pid = pid_in(&house.workspace().join("pid"));
+        let arguments = shell_arguments(&format!("{command}\n{settled}\necho started"));
+        let output = house.run(&call_words(&arguments)).code(0);
+        let pid = read_pid(&house.workspace().join("pid"));
         let answer = output.json();
         assert_eq!(answer["stdout"], "started\n");
         assert_eq!(answer["left_running"], json!([{ "pid": pid, "name": "sleep" }]), "{command}");
         let told = format!("note: ended process {pid} (sleep), left running by `");
         assert_eq!(output.stderr.matches(&told).count(), 1, "{output}");
-        assert!(!lives(pid), "{command}");
+        assert!(!is_running(pid), "{command}");
         std::fs::remove_file(house.workspace().join("pid")).unwrap();
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -77,29 +77,29 @@ fn process_left_running_is_still_alive_in_the_next_call() {
         json!({ "command": "(while :; do echo tick; sleep 0.01; done) & echo $! > pid" }),
         json!({ "command": "sleep 0.2; kill -0 $(cat pid) && kill $(cat pid) && echo alive" }),
     ];
-    let (answers, output) = batch(house.command(&["call", "--batch"]), &lines);
+    let (answers, output) = call_batch(house.command(&["call", "--batch"]), &lines);
     assert_eq!(answers[1]["result"]["stdout"], "alive\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn ctrl_c_ends_a_command_that_prints_without_end() {
     let house = cli_house!();
     let command = "(echo $$ > pid); while :; do echo tick; done";
-    house.script(&one_call(command));
-    let arguments = shell(command);
-    for words in [&["run", "--yes", "hello"][..], &words(&arguments)] {
+    house.set_script(&script_of_one_call(command));
+    let arguments = shell_arguments(command);
+    for words in [&["run", "--yes", "hello"][..], &call_words(&arguments)] {
         for signal in ["INT", "TERM"] {
             let running = house.command(words).no_input().start();
             running.wait_for_error("tick");
-            let pid = pid_in(&house.workspace().join("pid"));
-            running.signal(signal);
+            let pid = read_pid(&house.workspace().join("pid"));
+            running.send_signal(signal);
             let signalled = Instant::now();
             let output = running.finish();
             assert_eq!(output.code, 130, "{}", output.stderr.len());
             assert!(signalled.elapsed() < END_WITHIN, "{:?}", signalled.elapsed());
             wait_for_end(pid);
-            house.nothing_lives();
+            house.assert_no_processes();
             std::fs::remove_file(house.workspace().join("pid")).unwrap();
         }
     }
@@ -115,27 +115,27 @@ const RUNAWAYS: [&str; 3] = [
 #[test]
 fn ctrl_c_ends_processes_that_try_to_escape() {
     let house = cli_house!();
-    runaways_end(&house, "INT", 130);
+    assert_runaways_end(&house, "INT", 130);
 }
 
 #[test]
 fn a_killed_host_leaves_no_command_behind() {
     let house = cli_house!();
-    runaways_end(&house, "KILL", 128 + 9);
+    assert_runaways_end(&house, "KILL", 128 + 9);
 }
 
 #[track_caller]
-fn runaways_end(house: &House, signal: &str, code: i32) {
+fn assert_runaways_end(house: &House, signal: &str, code: i32) {
     for command in RUNAWAYS {
-        house.script(&one_call(command));
+        house.set_script(&script_of_one_call(command));
         let running = house.command(&["run", "--yes", "hello"]).no_input().start();
         running.wait_for_error("│ on");
-        let pid = pid_in(&house.workspace().join("pid"));
-        assert!(lives(pid), "{command}");
-        running.signal(signal);
+        let pid = read_pid(&house.workspace().join("pid"));
+        assert!(is_running(pid), "{command}");
+        running.send_signal(signal);
         running.finish().code(code);
         wait_for_end(pid);
-        house.nothing_lives();
+        house.assert_no_processes();
         std::fs::remove_file(house.workspace().join("pid")).unwrap();
     }
 }
@@ -152,20 +152,20 @@ fn script_that_waits_and_releases() -> Value {
 
 /// Returns the content of a request's last message as JSON.
 #[track_caller]
-fn told_last(asked: &ReceivedRequest) -> Value {
+fn last_message_json(asked: &ReceivedRequest) -> Value {
     let asked = asked.json();
     let last = asked["messages"].as_array().unwrap().last().unwrap();
     let content = last["content"].as_str().unwrap_or_else(|| panic!("{last}"));
     serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {last}"))
 }
 
-fn keys(object: &Value) -> Vec<&str> {
+fn object_keys(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[track_caller]
-fn is_the_handle(result: &Value) {
-    let mut found = keys(result);
+fn assert_is_handle(result: &Value) {
+    let mut found = object_keys(result);
     found.sort_unstable();
     let wanted = [
         "auto_backgrounded",
@@ -194,7 +194,7 @@ const RUN: [&str; 7] = ["run", "--yes", "--model", "openai/test", "--output", "j
 #[test]
 fn long_command_becomes_a_task_and_its_outcome_reaches_the_model() {
     let house = cli_house!();
-    furnish(&house);
+    ship_openai(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
     let call = |command: &str| Answer::calls(&[("cli_based_tool", json!({ "command": command }))]);
     let server = Server::start([
@@ -203,17 +203,17 @@ fn long_command_becomes_a_task_and_its_outcome_reaches_the_model() {
         Answer::text(&["I wait."]),
         Answer::text(&["It is freed."]),
     ]);
-    let running = at(&house, &server, &RUN).no_input().start();
+    let running = openai_command(&house, &server, &RUN).no_input().start();
     running.wait_for("I wait.");
     // Nothing is reported before it exists.
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
     house.write("workspace/go", "");
     let output = running.finish().code(0);
 
-    let [_, second, third, last] = <[ReceivedRequest; 4]>::try_from(server.asked()).unwrap();
-    is_the_handle(&told_last(&second));
-    assert_eq!(told_last(&third)["stdout"], "beside\n");
-    let told = told_last(&last);
+    let [_, second, third, last] = <[ReceivedRequest; 4]>::try_from(server.requests()).unwrap();
+    assert_is_handle(&last_message_json(&second));
+    assert_eq!(last_message_json(&third)["stdout"], "beside\n");
+    let told = last_message_json(&last);
     let outcome = &told["task_outcome"];
     let which = (&outcome["task_id"], &outcome["tool_name"], &outcome["status"]);
     assert_eq!(which, (&json!("task_1"), &json!("cli_based_tool"), &json!("completed")), "{told}");
@@ -237,16 +237,16 @@ fn long_command_becomes_a_task_and_its_outcome_reaches_the_model() {
     assert_eq!((&finished["is_error"], &finished["task_id"]), (&json!(false), &json!("task_1")));
     let results = of("tool_call_finished");
     assert_eq!(results.len(), 2, "{output}");
-    is_the_handle(&results[0]["result"]);
+    assert_is_handle(&results[0]["result"]);
     let [end] = of("turn_finished")[..] else { panic!("{output}") };
     assert_eq!((&end["outcome"], &end["text"]), (&json!("done"), &json!("It is freed.")));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn task_past_its_deadline_is_ended_and_reported() {
     let house = cli_house!();
-    furnish(&house);
+    ship_openai(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
     let command = "(echo $BASHPID > pid; exec sleep 300) & sleep 300";
     let server = Server::start([
@@ -254,12 +254,13 @@ fn task_past_its_deadline_is_ended_and_reported() {
         Answer::text(&["I wait."]),
         Answer::text(&["It took too long."]),
     ]);
-    let run = at(&house, &server, &RUN).variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000");
+    let run =
+        openai_command(&house, &server, &RUN).variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000");
     let output = run.no_input().run().code(0);
-    wait_for_end(pid_in(&house.workspace().join("pid")));
-    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.asked()).unwrap();
-    is_the_handle(&told_last(&second));
-    let told = told_last(&last);
+    wait_for_end(read_pid(&house.workspace().join("pid")));
+    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.requests()).unwrap();
+    assert_is_handle(&last_message_json(&second));
+    let told = last_message_json(&last);
     let outcome = &told["task_outcome"];
     let which = (&outcome["task_id"], &outcome["status"]);
     assert_eq!(which, (&json!("task_1"), &json!("timeout")), "{told}");
@@ -271,7 +272,7 @@ fn task_past_its_deadline_is_ended_and_reported() {
     assert_eq!(finished["is_error"], true, "{output}");
     let end = events.last().unwrap();
     assert_eq!((&end["outcome"], &end["text"]), (&json!("done"), &json!("It took too long.")));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -279,22 +280,22 @@ fn ctrl_c_ends_a_command_that_became_a_background_task() {
     let house = cli_house!();
     let mut script = script_that_waits_and_releases();
     script["answers"][1] = json!({ "steps": ["hang"] });
-    house.script(&script);
+    house.set_script(&script);
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
     let running = house.command(&["run", "--yes", "--output", "json", "hello"]).no_input().start();
     running.wait_for("task_started");
-    let pid = pid_in(&house.workspace().join("pid"));
-    assert!(lives(pid));
-    running.signal("INT");
+    let pid = read_pid(&house.workspace().join("pid"));
+    assert!(is_running(pid));
+    running.send_signal("INT");
     running.finish().code(130);
     wait_for_end(pid);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     let house = cli_house!();
-    furnish(&house);
+    ship_openai(&house);
     house.configure_more("auto_background_threshold_ms = 500\n");
     let command = "(echo $BASHPID > pid; exec sleep 300) & echo on; sleep 300";
     let server = Server::start([
@@ -303,7 +304,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
         Answer::text(&["It was stopped."]),
     ]);
     let words = ["chat", "--yes", "--model", "openai/test", "hello"];
-    let mut running = at(&house, &server, &words).start();
+    let mut running = openai_command(&house, &server, &words).start();
     running.wait_for_text("I wait.");
     // The whole answer has arrived, and the turn waits for the command.
     let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
@@ -316,14 +317,14 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
         assert!(Instant::now() < bound, "the ledger has {} responses", responses());
         std::thread::sleep(LOOK_AGAIN);
     }
-    running.signal("INT");
+    running.send_signal("INT");
     running.wait_for_error("cancelled");
-    wait_for_end(pid_in(&house.workspace().join("pid")));
+    wait_for_end(read_pid(&house.workspace().join("pid")));
     running.write(b"what now?\n");
     running.wait_for_text("It was stopped.");
     let output = running.finish().code(0);
-    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.asked()).unwrap();
-    is_the_handle(&told_last(&second));
+    let [_, second, last] = <[ReceivedRequest; 3]>::try_from(server.requests()).unwrap();
+    assert_is_handle(&last_message_json(&second));
     let asked = last.json();
     let messages = asked["messages"].as_array().unwrap();
     let said: Vec<_> = messages.iter().map(|it| (&it["role"], &it["content"])).collect();
@@ -337,7 +338,7 @@ fn outcome_of_a_cancelled_task_is_sent_with_the_next_message() {
     assert_eq!((*stopped, *now), (&json!("[Generation cancelled]"), &json!("what now?")));
     assert_eq!(said.iter().filter(|(role, _)| *role == "tool").count(), 1, "one result per call");
     assert_eq!(output.stdout, "I wait.\nIt was stopped.\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -345,17 +346,17 @@ fn a_deadline_ends_a_command_with_all_that_it_started() {
     let house = cli_house!();
     let command = "(echo $BASHPID > pid; exec sleep 300) & echo so far; sleep 300";
     let arguments = json!({ "command": command, "timeout_seconds": 1 }).to_string();
-    let answer = house.run(&words(&arguments)).code(0).json();
+    let answer = house.run(&call_words(&arguments)).code(0).json();
     assert_eq!((&answer["stdout"], &answer["timed_out"]), (&json!("so far\n"), &json!(true)));
-    wait_for_end(pid_in(&house.workspace().join("pid")));
+    wait_for_end(read_pid(&house.workspace().join("pid")));
 }
 
 #[test]
 fn call_ends_even_if_the_command_stops_its_keeper_process() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     let command = "sleep 300 & kill -STOP $PPID; echo done";
     let arguments = json!({ "command": command }).to_string();
     let output = house.run(&["call", "cli_based_tool", &arguments]).code(0);
     assert!(output.stdout.contains("done"), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }

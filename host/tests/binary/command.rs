@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::{House, fixture};
 
-fn with_commands() -> Option<House> {
+fn house_with_commands() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("commands"));
     Some(house)
@@ -13,7 +13,7 @@ fn with_commands() -> Option<House> {
 
 #[test]
 fn command_list_shows_usage_and_the_reason_for_a_refusal() {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     expect![[r#"
         exit 0
         --- stdout
@@ -40,7 +40,7 @@ fn command_list_shows_usage_and_the_reason_for_a_refusal() {
 
 #[test]
 fn command_arguments_as_words_or_as_json_are_equivalent() {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     let output = house.run(&["command", "note", "3", "buy", "milk"]).code(0);
     expect![[r#"
         exit 0
@@ -66,11 +66,11 @@ fn command_arguments_as_words_or_as_json_are_equivalent() {
 /// messages.
 #[track_caller]
 fn assert_refused(code: i32, commands: &[&[&str]], expected: Expect) {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     let refusal = |words: &&[&str]| {
         let output = house.run(&[&["command"], *words].concat()).code(code);
         assert_eq!(output.stdout, "", "{output}");
-        house.clean(&output.stderr)
+        house.normalize_output(&output.stderr)
     };
     expected.assert_eq(&commands.iter().map(refusal).collect::<String>());
 }
@@ -127,12 +127,12 @@ fn invalid_command_is_refused_and_a_panic_fails_only_that_command() {
 
 #[test]
 fn a_waiting_command_ends_with_ctrl_c_or_its_deadline() {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     let running = house.command(&["command", "wait"]).start();
     running.wait_for_error("waiting");
-    running.signal("INT");
+    running.send_signal("INT");
     assert_eq!(running.finish().code(130).stdout, "");
-    house.nothing_lives();
+    house.assert_no_processes();
     house.configure("[session]\ncall_deadline_ms = 100\n");
     let output = house.run(&["command", "wait"]).code(1);
     assert!(output.stderr.contains("took longer than 1 s"), "{output}");
@@ -141,17 +141,17 @@ fn a_waiting_command_ends_with_ctrl_c_or_its_deadline() {
 #[test]
 fn a_command_of_a_plugin_that_is_not_trusted_runs_in_a_worker_with_its_state() {
     let Some(house) = House::new() else { return };
-    house.drop_in(&fixture("commands"));
+    house.ship_to_user(&fixture("commands"));
     let output = house.run(&["command", "note", "1", "x"]).code(0);
     assert_eq!(output.json(), json!({ "number": 1, "note": { "priority": 1, "text": "x" } }));
     let panicked = house.run(&["command", "panic"]).code(4);
     assert!(panicked.stderr.contains("boom in a command"), "{panicked}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn command_is_recorded_in_the_ledger_without_its_arguments() {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     house.run(&["command", "note", "1", "hunter2"]).code(0);
     let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
     let text = std::fs::read_to_string(ledger).unwrap();
@@ -163,7 +163,7 @@ fn command_is_recorded_in_the_ledger_without_its_arguments() {
 
 #[test]
 fn command_list_with_a_closed_output_ends_without_an_error_message() {
-    let Some(house) = with_commands() else { return };
+    let Some(house) = house_with_commands() else { return };
     let output = house.command(&["command", "--json"]).run_into_closed_output(10);
     assert!(!output.stderr.contains("error:"), "{output}");
 }

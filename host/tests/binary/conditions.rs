@@ -18,7 +18,7 @@ fn tools_become_available_with_objects_and_run_by_themselves() {
     let own = ["list_tools", "get_tool_schemas"];
     let tools =
         |more: &[&'static str]| [&["catch_fish", "get_environment"], &own[..], more].concat();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         {
             // The tool says that it ran automatically, and with which arguments.
             "expect": {
@@ -64,13 +64,13 @@ fn tools_become_available_with_objects_and_run_by_themselves() {
         "warn_of_weight",
     ];
     assert_eq!(calls, expected);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn self_running_tool_needs_permission_like_any_call() {
     let house = house!(ships "awaits");
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }] }));
     let output = house.run(&["run", "go"]).code(6);
     assert!(output.stderr.contains("`warn_of_weight` is denied"), "{output}");
 }

@@ -12,7 +12,7 @@ fn assert_refused(configurations: &[&str], expected: Expect) {
         house.configure(text);
         let output = house.run(&["tool", "list"]);
         assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output}");
-        house.clean(&output.stderr)
+        house.normalize_output(&output.stderr)
     };
     expected.assert_eq(&configurations.iter().map(refusal).collect::<String>());
 }
@@ -56,7 +56,7 @@ fn config_file_with_invalid_utf8_is_refused() {
     expect![[r#"
         error: cannot read `$HOUSE/home/.config/jaato/config.toml`: it is not utf-8 (byte 9)
     "#]]
-    .assert_eq(&house.clean(&output.stderr));
+    .assert_eq(&house.normalize_output(&output.stderr));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
     let output = house.run(&["tool", "list"]).code(0);
     expect![[r#"
         note: ignored unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2): the file is of a newer version than 1, which is what this host knows
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]].assert_eq(&house.normalize_output(&output.stderr));
     assert!(house.run(&["config", "show"]).code(0).stdout.contains('9'));
     assert_refused(
         &["version = 1\nmoon = true\n"],
@@ -94,7 +94,7 @@ fn config_file_given_as_an_option_replaces_the_users_file() {
     let house = house!();
     house.configure("modle = 1\n");
     house.write("workspace/moon.toml", "[session]\nsteps_max = 3\n");
-    let output = house.run(&["config", "show", "--config", "moon.toml"]).silent();
+    let output = house.run(&["config", "show", "--config", "moon.toml"]).expect_silent();
     assert!(output.stdout.contains("moon.toml:2"), "{output}");
 }
 
@@ -105,12 +105,12 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
     house.configure("provider = \"moon\"\n[tools]\ndisabled = [\"a\"]\n");
     house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
     house.write("workspace/.env", "JAATO_SESSION_RETRY_BASE_MS=500\n");
-    house.run(&["trust"]).silent();
+    house.run(&["trust"]).expect_silent();
     let output = house
         .command(&["--offline", "config", "show"])
         .variable("JAATO_TOOLS_DISABLED", "b,c")
         .run()
-        .silent();
+        .expect_silent();
     expect![[r#"
         model = "local/qwen2.5-coder-1.5b"            # built-in
         provider = "moon"                             # user $HOUSE/home/.config/jaato/config.toml:1
@@ -180,13 +180,13 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         web.private_hosts = []                        # built-in
         terminals.join = true                         # built-in
         prompt.file = (not set)                       # built-in
-    "#]].assert_eq(&house.clean(&output.stdout));
+    "#]].assert_eq(&house.normalize_output(&output.stdout));
 }
 
 #[test]
 fn the_files_are_listed_with_whether_they_are_read() {
     let house = house!();
-    let listed = |words: &[&str]| house.clean(&house.run(words).silent().stdout);
+    let listed = |words: &[&str]| house.normalize_output(&house.run(words).expect_silent().stdout);
     expect![[r#"
         LAYER           STATE      FILE
         user            not there  $HOUSE/home/.config/jaato/config.toml
@@ -203,7 +203,7 @@ fn the_files_are_listed_with_whether_they_are_read() {
         variables file  not trusted  $HOUSE/workspace/.env
     "#]]
     .assert_eq(&listed(&["config", "path"]));
-    house.run(&["trust"]).silent();
+    house.run(&["trust"]).expect_silent();
     house.write("workspace/moon.toml", "");
     expect![[r#"
         [
@@ -231,7 +231,7 @@ fn the_files_are_listed_with_whether_they_are_read() {
 fn a_disabled_plugin_is_listed_and_not_used() {
     let house = house!(ships "probe");
     house.configure("[plugins]\ndisabled = [\"fixture-probe\"]\n");
-    let list = house.run(&["plugin", "list"]).silent();
+    let list = house.run(&["plugin", "list"]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -243,7 +243,7 @@ fn a_disabled_plugin_is_listed_and_not_used() {
           jaato plugin enable fixture-probe
     "#]]
     .assert_eq(&list.to_string());
-    assert!(!house.run(&["tool", "list"]).silent().stdout.contains("echo"));
+    assert!(!house.run(&["tool", "list"]).expect_silent().stdout.contains("echo"));
     house.run(&["call", "count"]).code(2);
 }
 
@@ -258,7 +258,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         list_tools        jaato             enabled   read-only  Find more tools.
         get_tool_schemas  jaato             enabled   read-only  Show tools with their arguments.
         view_environment  jaato             enabled   read-only  Look at objects that tools have found in this conversation.
-    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    "#]].assert_eq(&house.run(&["tool", "list"]).expect_silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);
     expect![[r#"
         exit 1
@@ -267,7 +267,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         hint: continue without it, or tell the user that it is needed
     "#]]
     .assert_eq(&output.to_string());
-    house.run(&["call", "count_bytes_echo", r#"{"text": "a b"}"#]).silent();
+    house.run(&["call", "count_bytes_echo", r#"{"text": "a b"}"#]).expect_silent();
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn only_tools_in_the_enabled_list_are_enabled() {
         list_tools        jaato             enabled      read-only  Find more tools.
         get_tool_schemas  jaato             enabled      read-only  Show tools with their arguments.
         view_environment  jaato             enabled      read-only  Look at objects that tools have found in this conversation.
-    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    "#]].assert_eq(&house.run(&["tool", "list"]).expect_silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);
     expect![[r#"
         exit 1
@@ -307,7 +307,7 @@ fn settings_for_a_plugin_without_settings_are_refused_at_first_use() {
 #[test]
 fn settings_are_checked_by_the_plugins_own_schema() {
     let house = house!();
-    house.ship(&crate::support::fixtures::built("provider_scripted"));
+    house.ship(&crate::support::fixtures::built_library("provider_scripted"));
     house.configure("model = \"scripted/test\"\n[plugins.provider-scripted]\nscript = 5\n");
     let output = house.run(&["run", "hello"]).code(3);
     expect![[r#"
@@ -342,7 +342,7 @@ fn misspelled_jaato_variable_causes_a_note() {
     expect![[r#"
         note: variable `JAATO_MODLE` (the process) is unknown; did you mean `JAATO_MODEL`?
     "#]]
-    .assert_eq(&house.clean(&output.stderr));
+    .assert_eq(&house.normalize_output(&output.stderr));
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::support::{House, fixtures, library_name};
 const FILE: &str = "home/.config/jaato/permissions.toml";
 
 /// Returns an installation with the file tools.
-fn with_files() -> Option<House> {
+fn house_with_file_tools() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     for plugin in ["environment_local", "tool_file_edit", "tool_filesystem_query"] {
         house.ship(&plugins.join(library_name(plugin)));
     }
@@ -20,26 +20,26 @@ fn with_files() -> Option<House> {
 }
 
 /// Returns an installation with the file tools and an MCP server.
-fn with_server() -> Option<House> {
-    let house = with_files()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+fn house_with_server() -> Option<House> {
+    let house = house_with_file_tools()?;
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_mcp")));
     let program = fixtures::built_program("mcp_server");
     let servers = json!({ "moon": { "command": program, "args": ["legacy"], "alwaysLoad": true } });
     house.write("home/.mcp.json", &json!({ "mcpServers": servers }).to_string());
     Some(house)
 }
 
-fn rules(house: &House, rules: &[&str]) {
+fn write_rules(house: &House, rules: &[&str]) {
     let rules = rules.iter().map(|rule| format!("[[rules]]\n{}\n", rule.replace("; ", "\n")));
     house.write(FILE, &format!("version = 1\n{}", rules.collect::<String>()));
 }
 
 /// Runs calls, one per answer, and returns each decision: `allowed` or `denied`, and the rule.
-fn decisions_of_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+fn call_decisions(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
     let answer = |(name, arguments): &(&str, Value)| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     let mut answers: Vec<Value> = calls.iter().map(answer).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
     let output = house.command(&[words.as_slice(), &["go"]].concat()).run();
     let lines = output.json_lines();
@@ -60,12 +60,12 @@ fn explain_call(house: &House, tool: &str, arguments: &Value) -> Value {
     house.run(&["permission", "explain", "--output", "json", tool, &arguments]).code(0).json()
 }
 
-fn edits(operations: Value) -> (&'static str, Value) {
+fn edit_call(operations: Value) -> (&'static str, Value) {
     ("multiFileEdit", json!({ "operations": operations }))
 }
 
 /// Returns the tool arguments without a declaration.
-fn undeclared_places(tools: &[Value]) -> Vec<String> {
+fn undeclared_arguments(tools: &[Value]) -> Vec<String> {
     let own = tools.iter().filter(|tool| tool["foreign"] != true);
     let places = own.flat_map(|tool| {
         let places = undeclared_strings(&tool["parameters"]).into_iter();
@@ -77,7 +77,7 @@ fn undeclared_places(tools: &[Value]) -> Vec<String> {
 #[test]
 fn each_string_argument_of_each_shipped_tool_is_declared() {
     let Some(house) = House::new() else { return };
-    let Some(built) = fixtures::house() else { return };
+    let Some(built) = fixtures::test_house() else { return };
     for entry in fs::read_dir(built.join("plugins")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -91,7 +91,7 @@ fn each_string_argument_of_each_shipped_tool_is_declared() {
     {
         assert!(names.contains(&expected), "{names:?}");
     }
-    assert_eq!(undeclared_places(tools), Vec::<String>::new());
+    assert_eq!(undeclared_arguments(tools), Vec::<String>::new());
 }
 
 #[test]
@@ -106,20 +106,20 @@ fn a_tool_with_an_argument_that_is_not_declared_is_found() {
             },
         })]
     };
-    assert_eq!(undeclared_places(&tool(json!({ "type": "string" }))), ["made_up: a"]);
+    assert_eq!(undeclared_arguments(&tool(json!({ "type": "string" }))), ["made_up: a"]);
     let empty = json!({ "type": "string", KEYWORD: { "text": "" } });
-    assert_eq!(undeclared_places(&tool(empty)), ["made_up: a"]);
+    assert_eq!(undeclared_arguments(&tool(empty)), ["made_up: a"]);
     let list = json!({ "type": "array", "items": { "type": "string" } });
-    assert_eq!(undeclared_places(&tool(list)), ["made_up: a[]"]);
+    assert_eq!(undeclared_arguments(&tool(list)), ["made_up: a[]"]);
     let declared = json!({ "type": "string", KEYWORD: "read" });
-    assert_eq!(undeclared_places(&tool(declared)), Vec::<String>::new());
+    assert_eq!(undeclared_arguments(&tool(declared)), Vec::<String>::new());
 }
 
 #[test]
 fn argument_declarations_are_shown_to_users_but_not_to_models() {
-    let Some(house) = with_files() else { return };
+    let Some(house) = house_with_file_tools() else { return };
     let schemas = json!({ "names": ["multiFileEdit", "grep_content"] });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_tool_schemas", "arguments": schemas } }] },
         { "steps": [{ "text": "done" }] },
     ] }));
@@ -139,17 +139,17 @@ fn argument_declarations_are_shown_to_users_but_not_to_models() {
 
 #[test]
 fn deny_rule_applies_to_every_path_of_an_operation() {
-    let Some(house) = with_files() else { return };
-    rules(&house, &["decision = \"deny\"; path = \"secret\""]);
+    let Some(house) = house_with_file_tools() else { return };
+    write_rules(&house, &["decision = \"deny\"; path = \"secret\""]);
     house.write("workspace/secret/key", "TOP");
     house.write("workspace/a", "a");
     let calls = [
-        edits(json!([{ "action": "rename", "from": "secret/key", "to": "k" }])),
-        edits(json!([{ "action": "rename", "from": "a", "to": "secret/a" }])),
-        edits(
+        edit_call(json!([{ "action": "rename", "from": "secret/key", "to": "k" }])),
+        edit_call(json!([{ "action": "rename", "from": "a", "to": "secret/a" }])),
+        edit_call(
             json!([{ "action": "rename", "source_path": "secret/key", "destination_path": "k" }]),
         ),
-        edits(json!([
+        edit_call(json!([
             { "action": "create", "path": "b", "content": "b" },
             { "action": "rename", "from": "./x/../secret/key", "to": "k" },
         ])),
@@ -159,7 +159,7 @@ fn deny_rule_applies_to_every_path_of_an_operation() {
         ("glob_files", json!({ "pattern": "secret/**" })),
         ("glob_files", json!({ "pattern": "*", "root": "secret" })),
     ];
-    let decisions = decisions_of_calls(&house, &["--yes"], &calls);
+    let decisions = call_decisions(&house, &["--yes"], &calls);
     assert!(decisions.iter().all(|it| it == "denied file.deny"), "{decisions:?}");
     assert!(!house.workspace().join("k").exists());
     assert_eq!(fs::read_to_string(house.workspace().join("secret/key")).unwrap(), "TOP");
@@ -167,22 +167,24 @@ fn deny_rule_applies_to_every_path_of_an_operation() {
 
 #[test]
 fn accept_edits_mode_checks_both_ends_of_a_rename() {
-    let Some(house) = with_files() else { return };
+    let Some(house) = house_with_file_tools() else { return };
     house.write("workspace/.git/config", "[core]\n");
     house.write("workspace/a", "a");
     let calls = [
-        edits(json!([
+        edit_call(json!([
             { "action": "create", "path": "c", "content": "[core]\n\tfsmonitor = touch ran\n" },
             { "action": "rename", "from": ".git/config", "to": "old" },
             { "action": "rename", "from": "c", "to": ".git/config" },
         ])),
-        edits(json!([{ "action": "rename", "from": "a", "to": ".git/hooks/pre-commit" }])),
-        edits(json!([{ "action": "rename", "from": "a", "to": ".mcp.json" }])),
-        edits(json!([{ "action": "rename", "from": "a", "to": "../out" }])),
-        edits(json!([{ "action": "rename", "source_path": "a", "destination_path": ".envrc" }])),
-        edits(json!([{ "action": "rename", "from": "a", "to": "b" }])),
+        edit_call(json!([{ "action": "rename", "from": "a", "to": ".git/hooks/pre-commit" }])),
+        edit_call(json!([{ "action": "rename", "from": "a", "to": ".mcp.json" }])),
+        edit_call(json!([{ "action": "rename", "from": "a", "to": "../out" }])),
+        edit_call(
+            json!([{ "action": "rename", "source_path": "a", "destination_path": ".envrc" }]),
+        ),
+        edit_call(json!([{ "action": "rename", "from": "a", "to": "b" }])),
     ];
-    let decisions = decisions_of_calls(&house, &["--mode", "accept-edits"], &calls);
+    let decisions = call_decisions(&house, &["--mode", "accept-edits"], &calls);
     let (inside, guarded) = decisions.split_last().unwrap();
     assert!(guarded.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert_eq!(inside, "allowed mode.accept_edits");
@@ -191,20 +193,20 @@ fn accept_edits_mode_checks_both_ends_of_a_rename() {
 
 #[test]
 fn path_allow_rule_must_cover_every_path_of_the_call() {
-    let Some(house) = with_files() else { return };
-    rules(&house, &["decision = \"allow\"; tool = \"*\"; path = \"src\""]);
+    let Some(house) = house_with_file_tools() else { return };
+    write_rules(&house, &["decision = \"allow\"; tool = \"*\"; path = \"src\""]);
     house.write("workspace/src/a", "a");
     let calls = [
-        edits(json!([{ "action": "rename", "from": "src/a", "to": "Makefile" }])),
-        edits(json!([{ "action": "rename", "from": "Makefile", "to": "src/b" }])),
+        edit_call(json!([{ "action": "rename", "from": "src/a", "to": "Makefile" }])),
+        edit_call(json!([{ "action": "rename", "from": "Makefile", "to": "src/b" }])),
         ("findAndReplace", json!({ "pattern": "a", "replacement": "b", "paths": "**/*" })),
         ("findAndReplace", json!({ "pattern": "a", "replacement": "b", "paths": "src/../*" })),
         ("findAndReplace", json!({ "pattern": "a", "replacement": "b", "paths": "src/*/../../x" })),
         ("findAndReplace", json!({ "pattern": "a", "replacement": "b", "paths": "{src,x}/*" })),
         ("findAndReplace", json!({ "pattern": "a", "replacement": "c", "paths": "src/**/*" })),
-        edits(json!([{ "action": "rename", "from": "src/a", "to": "src/b" }])),
+        edit_call(json!([{ "action": "rename", "from": "src/a", "to": "src/b" }])),
     ];
-    let decisions = decisions_of_calls(&house, &[], &calls);
+    let decisions = call_decisions(&house, &[], &calls);
     let (denied, allowed) = decisions.split_at(6);
     assert!(denied.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert!(allowed.iter().all(|it| it == "allowed file.allow"), "{decisions:?}");
@@ -213,8 +215,8 @@ fn path_allow_rule_must_cover_every_path_of_the_call() {
 
 #[test]
 fn an_explanation_shows_every_path_of_a_call() {
-    let Some(house) = with_files() else { return };
-    let (tool, arguments) = edits(json!([
+    let Some(house) = house_with_file_tools() else { return };
+    let (tool, arguments) = edit_call(json!([
         { "action": "rename", "from": "a", "to": "sub/b" },
         { "action": "create", "path": "c", "content": "~/.ssh" },
     ]));
@@ -229,9 +231,9 @@ fn an_explanation_shows_every_path_of_a_call() {
 
 #[test]
 fn path_host_and_command_rules_never_allow_mcp_tools() {
-    let Some(house) = with_server() else { return };
+    let Some(house) = house_with_server() else { return };
     let workspace = house.workspace().display().to_string();
-    rules(
+    write_rules(
         &house,
         &[
             "decision = \"allow\"; command = \"echo\"",
@@ -248,17 +250,17 @@ fn path_host_and_command_rules_never_allow_mcp_tools() {
     );
     let call = |text: &str| ("mcp__moon__echo", json!({ "text": text }));
     let calls = [call("echo x"), call(&workspace), call("https://moon.example/x"), call("hello")];
-    let decisions = decisions_of_calls(&house, &[], &calls);
+    let decisions = call_decisions(&house, &[], &calls);
     assert!(decisions.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
-    rules(&house, &["decision = \"allow\"; tool = \"mcp__moon__echo\""]);
-    let decisions = decisions_of_calls(&house, &[], &calls);
+    write_rules(&house, &["decision = \"allow\"; tool = \"mcp__moon__echo\""]);
+    let decisions = call_decisions(&house, &[], &calls);
     assert!(decisions.iter().all(|it| it == "allowed file.allow"), "{decisions:?}");
 }
 
 #[test]
 fn path_host_and_command_rules_deny_any_matching_mcp_argument() {
-    let Some(house) = with_server() else { return };
-    rules(
+    let Some(house) = house_with_server() else { return };
+    write_rules(
         &house,
         &[
             "decision = \"deny\"; path = \"secret\"",
@@ -280,7 +282,7 @@ fn path_host_and_command_rules_deny_any_matching_mcp_argument() {
         call("rm -rf x"),
         call("hello"),
     ];
-    let decisions = decisions_of_calls(&house, &["--yes"], &calls);
+    let decisions = call_decisions(&house, &["--yes"], &calls);
     let (harmless, kept) = decisions.split_last().unwrap();
     assert!(kept.iter().all(|it| it.starts_with("denied")), "{decisions:?}");
     assert_eq!(harmless, "allowed option.yes");

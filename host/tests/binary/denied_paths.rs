@@ -13,9 +13,9 @@ use crate::support::{House, fixtures, library_name};
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
 /// Returns an installation with the file tools, and a file that a rule denies.
-fn with_secret(rules: &[&str]) -> Option<House> {
+fn house_with_denied_file(rules: &[&str]) -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     for plugin in ["environment_local", "tool_file_edit", "tool_filesystem_query"] {
         house.ship(&plugins.join(library_name(plugin)));
     }
@@ -43,15 +43,15 @@ const DENY: &str = "decision = \"deny\"; path = \"secret\"";
 
 /// The result of a call.
 #[derive(Debug)]
-struct Done {
+struct CallResult {
     decision: String,
     result: String,
     is_error: bool,
 }
 
 /// Runs calls, one per answer.
-fn run_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Done> {
-    script(house, calls);
+fn run_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<CallResult> {
+    script_calls(house, calls);
     let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
     let output = house.command(&[words.as_slice(), &["go"]].concat()).run();
     let lines = output.json_lines();
@@ -61,7 +61,7 @@ fn run_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Do
     assert_eq!((decided.len(), finished.len()), (calls.len(), calls.len()), "{output}");
     let pairs = decided.into_iter().zip(finished);
     pairs
-        .map(|(decided, finished)| Done {
+        .map(|(decided, finished)| CallResult {
             decision: format!(
                 "{} {}",
                 if decided["allowed"] == true { "allowed" } else { "denied" },
@@ -73,14 +73,14 @@ fn run_calls(house: &House, options: &[&str], calls: &[(&str, Value)]) -> Vec<Do
         .collect()
 }
 
-fn script(house: &House, calls: &[(&str, Value)]) {
+fn script_calls(house: &House, calls: &[(&str, Value)]) {
     let answer = |(name, arguments): &(&str, Value)| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
     let mut answers: Vec<Value> = calls.iter().map(answer).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
 }
 
-fn text(house: &House, path: &str) -> String {
+fn file_text(house: &House, path: &str) -> String {
     fs::read_to_string(house.workspace().join(path)).unwrap_or_default()
 }
 
@@ -99,7 +99,7 @@ const WAYS: [&str; 9] = [
 
 #[test]
 fn denied_path_is_denied_under_every_spelling_and_tool() {
-    let Some(house) = with_secret(&[DENY]) else { return };
+    let Some(house) = house_with_denied_file(&[DENY]) else { return };
     let mut calls: Vec<(&str, Value)> =
         WAYS.iter().map(|way| ("readFile", json!({ "path": way }))).collect();
     for way in WAYS {
@@ -124,14 +124,14 @@ fn denied_path_is_denied_under_every_spelling_and_tool() {
     calls.extend(WAYS.iter().map(patch));
     let read = run_calls(&house, &["--yes"], &calls);
     assert!(read.iter().all(|done| done.decision == "denied file.deny"), "{read:?}");
-    assert_eq!(text(&house, "secret/key"), "TOP-SECRET\n");
+    assert_eq!(file_text(&house, "secret/key"), "TOP-SECRET\n");
     assert_eq!(fs::read_dir(house.workspace().join("secret")).unwrap().count(), 2);
 }
 
 #[test]
 fn a_rule_that_allows_a_folder_allows_nothing_outside_of_it() {
     let allow = "decision = \"allow\"; tool = \"*\"; path = \"src\"";
-    let Some(house) = with_secret(&[allow]) else { return };
+    let Some(house) = house_with_denied_file(&[allow]) else { return };
     house.write("workspace/src/a", "a");
     fs::create_dir_all(house.workspace().join("other/deep")).unwrap();
     symlink("../other/deep", house.workspace().join("src/l")).unwrap();
@@ -148,7 +148,7 @@ fn a_rule_that_allows_a_folder_allows_nothing_outside_of_it() {
 
 #[test]
 fn accept_edits_mode_resolves_links_before_dot_dot() {
-    let Some(house) = with_secret(&[]) else { return };
+    let Some(house) = house_with_denied_file(&[]) else { return };
     let write = |path: &str| ("writeNewFile", json!({ "path": path, "content": "x" }));
     let calls = [write("dg/../hooks/e"), write("dg/e"), write("dg/../../.envrc")];
     for done in run_calls(&house, &["--mode", "accept-edits"], &calls) {
@@ -157,12 +157,12 @@ fn accept_edits_mode_resolves_links_before_dot_dot() {
     assert!(!house.workspace().join(".git/hooks").exists());
     let plain = run_calls(&house, &["--mode", "accept-edits"], &[write("dl/../plain")]);
     assert_eq!(plain[0].decision, "allowed mode.accept_edits");
-    assert_eq!(text(&house, "secret/plain"), "x");
+    assert_eq!(file_text(&house, "secret/plain"), "x");
 }
 
 #[test]
 fn every_path_of_a_large_edit_is_checked() {
-    let Some(house) = with_secret(&[DENY]) else { return };
+    let Some(house) = house_with_denied_file(&[DENY]) else { return };
     symlink("secret", house.workspace().join("zlink")).unwrap();
     let mut operations: Vec<Value> = (0..499)
         .map(|at| json!({ "action": "create", "path": format!("many/{at}"), "content": "x" }))
@@ -179,7 +179,7 @@ fn every_path_of_a_large_edit_is_checked() {
 
 #[test]
 fn pattern_searches_and_edits_skip_denied_files() {
-    let Some(house) = with_secret(&[DENY]) else { return };
+    let Some(house) = house_with_denied_file(&[DENY]) else { return };
     let replace = |paths: &str, dry_run: bool| {
         let arguments = json!({
             "pattern": "TOP", "replacement": "LOW", "paths": paths, "dry_run": dry_run,
@@ -208,13 +208,13 @@ fn pattern_searches_and_edits_skip_denied_files() {
     }
     let done = run_calls(&house, &["--yes"], &calls[..1]);
     assert!(done[0].result.contains("\"denied\":1"), "{done:?}");
-    assert_eq!(text(&house, "secret/key"), "TOP-SECRET\n");
-    assert_eq!(text(&house, "plain.txt"), "TOP of all\n");
+    assert_eq!(file_text(&house, "secret/key"), "TOP-SECRET\n");
+    assert_eq!(file_text(&house, "plain.txt"), "TOP of all\n");
 }
 
 #[test]
 fn accepted_edits_by_patterns_leave_out_protected_files() {
-    let Some(house) = with_secret(&[]) else { return };
+    let Some(house) = house_with_denied_file(&[]) else { return };
     for name in ["AGENTS.md", ".mcp.json", ".envrc", ".vscode/tasks.json", "sub/AGENTS.md"] {
         house.write(&format!("workspace/{name}"), "TOP\n");
     }
@@ -234,18 +234,18 @@ fn accepted_edits_by_patterns_leave_out_protected_files() {
     let is_left_out = done[3].result.contains("left_out_protected");
     assert!(is_left_out || !done[3].decision.starts_with("allowed"), "{done:?}");
     for name in ["AGENTS.md", ".mcp.json", ".envrc", ".vscode/tasks.json", "sub/AGENTS.md"] {
-        assert_eq!(text(&house, name), "TOP\n", "{name}");
+        assert_eq!(file_text(&house, name), "TOP\n", "{name}");
     }
-    assert_eq!(text(&house, "plain.txt"), "LOW of all\n");
+    assert_eq!(file_text(&house, "plain.txt"), "LOW of all\n");
 }
 
 /// Waits for an event and returns it.
-fn event(running: &Running, name: &str) -> Value {
+fn wait_for_event(running: &Running, name: &str) -> Value {
     let line = running.wait_for(&format!("\"event\":\"{name}\""));
     serde_json::from_str(&line).unwrap()
 }
 
-fn allow(running: &mut Running, asked: &Value) {
+fn allow_call(running: &mut Running, asked: &Value) {
     let answer = json!({ "answer": { "call_id": asked["call_id"], "decision": "allow_once" } });
     running.write(format!("{answer}\n").as_bytes());
 }
@@ -254,49 +254,54 @@ const RUN: [&str; 5] = ["run", "--output", "json", "--answers", "go"];
 
 #[test]
 fn file_replaced_during_a_prompt_causes_another_prompt() {
-    type Exchange<'a> = (&'a str, &'a dyn Fn(&House));
-    let exchanges: [Exchange; 3] = [
+    type FileExchange<'a> = (&'a str, &'a dyn Fn(&House));
+    let exchanges: [FileExchange; 3] = [
         ("a link", &|house| symlink(".git/config", house.workspace().join("a.txt")).unwrap()),
         ("a folder", &|house| fs::create_dir(house.workspace().join("a.txt")).unwrap()),
         ("another file", &|house| _ = house.write("workspace/a.txt", "other\n")),
     ];
     for (what, exchange) in exchanges {
-        let Some(house) = with_secret(&[]) else { return };
+        let Some(house) = house_with_denied_file(&[]) else { return };
         house.write("workspace/a.txt", "old\n");
-        script(&house, &[("updateFile", json!({ "path": "a.txt", "new_content": "evil\n" }))]);
+        script_calls(
+            &house,
+            &[("updateFile", json!({ "path": "a.txt", "new_content": "evil\n" }))],
+        );
         let mut running = house.command(&RUN).start();
-        let asked = event(&running, "permission_asked");
+        let asked = wait_for_event(&running, "permission_asked");
         fs::rename(house.workspace().join("a.txt"), house.workspace().join("away")).unwrap();
         exchange(&house);
-        allow(&mut running, &asked);
+        allow_call(&mut running, &asked);
         // Either a second question or a plain error, but never the answer to the first question.
         let output = running.finish();
         assert!(output.stdout.matches("\"permission_asked\"").count() <= 2, "{what} {output}");
         assert!(!output.stdout.contains("\"is_error\":false"), "{what} {output}");
-        assert_eq!(text(&house, ".git/config"), "[core]\n", "{what} {output}");
-        assert_eq!(text(&house, "away"), "old\n", "{what} {output}");
+        assert_eq!(file_text(&house, ".git/config"), "[core]\n", "{what} {output}");
+        assert_eq!(file_text(&house, "away"), "old\n", "{what} {output}");
     }
 }
 
 #[test]
 fn deny_rule_overrides_an_answer_if_the_path_changed_meanwhile() {
-    let Some(house) = with_secret(&["decision = \"deny\"; path = \".git\""]) else { return };
+    let Some(house) = house_with_denied_file(&["decision = \"deny\"; path = \".git\""]) else {
+        return;
+    };
     house.write("workspace/a.txt", "old\n");
-    script(&house, &[("updateFile", json!({ "path": "a.txt", "new_content": "evil\n" }))]);
+    script_calls(&house, &[("updateFile", json!({ "path": "a.txt", "new_content": "evil\n" }))]);
     let mut running = house.command(&RUN).start();
-    let asked = event(&running, "permission_asked");
+    let asked = wait_for_event(&running, "permission_asked");
     fs::remove_file(house.workspace().join("a.txt")).unwrap();
     symlink(".git/config", house.workspace().join("a.txt")).unwrap();
-    allow(&mut running, &asked);
-    let decided = event(&running, "permission_decided");
+    allow_call(&mut running, &asked);
+    let decided = wait_for_event(&running, "permission_decided");
     assert_eq!((&decided["allowed"], &decided["rule"]), (&json!(false), &json!("file.deny")));
     running.finish();
-    assert_eq!(text(&house, ".git/config"), "[core]\n");
+    assert_eq!(file_text(&house, ".git/config"), "[core]\n");
 }
 
 #[test]
 fn call_can_edit_files_that_it_wrote_itself() {
-    let Some(house) = with_secret(&[]) else { return };
+    let Some(house) = house_with_denied_file(&[]) else { return };
     house.write("workspace/a", "one\n");
     let operations = json!([
         { "action": "edit", "path": "a", "old": "one", "new": "two" },
@@ -314,5 +319,5 @@ fn call_can_edit_files_that_it_wrote_itself() {
     for done in run_calls(&house, &["--mode", "accept-edits"], &calls) {
         assert!(!done.is_error, "{done:?}");
     }
-    assert_eq!(text(&house, "a"), "five\n");
+    assert_eq!(file_text(&house, "a"), "five\n");
 }

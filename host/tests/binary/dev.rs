@@ -6,13 +6,13 @@ use crate::house;
 use crate::support::{Command, House, fixture, set_mode};
 
 /// The plugin's crate, and the library that the `cargo` of the test builds.
-struct Crate<'a> {
+struct PluginCrate<'a> {
     house: &'a House,
     folder: PathBuf,
     library: PathBuf,
 }
 
-impl<'a> Crate<'a> {
+impl<'a> PluginCrate<'a> {
     fn new(house: &'a House) -> Self {
         let suffix = std::env::consts::DLL_SUFFIX;
         let script = format!(
@@ -35,21 +35,21 @@ impl<'a> Crate<'a> {
     }
 
     /// Prepares another build of the plugin.
-    fn build(&self, number: u8) {
+    fn prepare_build(&self, number: u8) {
         let mut bytes = std::fs::read(fixture("hooks")).unwrap();
         // Bytes after the end of a library change its content alone.
         bytes.push(number);
         std::fs::write(&self.library, bytes).unwrap();
     }
 
-    fn dev(&self, options: &[&str]) -> Command {
+    fn dev_command(&self, options: &[&str]) -> Command {
         let folder = self.folder.to_str().unwrap();
         let words = [&["plugin", "dev", folder], options].concat();
         let path = format!("{}:/usr/bin:/bin", self.house.path().join("bin-of-test").display());
         self.house.command(&words).variable("PATH", path)
     }
 
-    fn shown(&self) -> String {
+    fn show_plugin(&self) -> String {
         self.house.run(&["plugin", "show", "fixture-hooks"]).code(0).stdout
     }
 }
@@ -57,16 +57,16 @@ impl<'a> Crate<'a> {
 #[test]
 fn later_builds_of_a_trusted_folder_keep_trust_and_grants() {
     let house = house!();
-    let moon = Crate::new(&house);
-    moon.build(1);
-    let output = moon.dev(&["--once", "--yes"]).run().code(0);
+    let moon = PluginCrate::new(&house);
+    moon.prepare_build(1);
+    let output = moon.dev_command(&["--once", "--yes"]).run().code(0);
     assert!(output.stdout.contains("installed `fixture-hooks`"), "{output}");
-    let shown = moon.shown();
+    let shown = moon.show_plugin();
     assert!(shown.contains("(granted)") && !shown.contains("(not granted)"), "{shown}");
     house.run(&["plugin", "revoke", "fixture-hooks", "after_tool"]).code(0);
-    moon.build(2);
-    moon.dev(&["--once"]).run().code(0);
-    let shown = moon.shown();
+    moon.prepare_build(2);
+    moon.dev_command(&["--once"]).run().code(0);
+    let shown = moon.show_plugin();
     assert_eq!(shown.matches("(not granted)").count(), 1, "{shown}");
     let trusted = house.home().join(".local/share/jaato/trust.json");
     let record: serde_json::Value =
@@ -77,25 +77,25 @@ fn later_builds_of_a_trusted_folder_keep_trust_and_grants() {
 #[test]
 fn build_that_no_user_agreed_to_is_not_installed() {
     let house = house!();
-    let moon = Crate::new(&house);
-    moon.build(1);
-    let output = moon.dev(&["--once"]).run().code(2);
+    let moon = PluginCrate::new(&house);
+    moon.prepare_build(1);
+    let output = moon.dev_command(&["--once"]).run().code(2);
     assert!(output.stderr.contains("`--yes` trusts the builds without asking"), "{output}");
     house.run(&["plugin", "show", "fixture-hooks"]).code(2);
     // The user withdrew the trust, so the question comes again.
-    moon.dev(&["--once", "--yes"]).run().code(0);
+    moon.dev_command(&["--once", "--yes"]).run().code(0);
     house.run(&["plugin", "untrust", "fixture-hooks"]).code(0);
-    moon.dev(&["--once"]).run().code(2);
+    moon.dev_command(&["--once"]).run().code(2);
 }
 
 #[test]
 fn folder_that_others_may_write_to_is_refused() {
     let house = house!();
-    let moon = Crate::new(&house);
-    moon.build(1);
+    let moon = PluginCrate::new(&house);
+    moon.prepare_build(1);
     for folder in [moon.folder.clone(), moon.folder.join("src")] {
         set_mode(&folder, 0o777);
-        let output = moon.dev(&["--once", "--yes"]).run().code(2);
+        let output = moon.dev_command(&["--once", "--yes"]).run().code(2);
         assert!(output.stderr.contains("that you alone can write to"), "{output}");
         set_mode(&folder, 0o755);
     }
@@ -104,8 +104,8 @@ fn folder_that_others_may_write_to_is_refused() {
 #[test]
 fn failed_build_shows_the_compilers_words_and_installs_nothing() {
     let house = house!();
-    let moon = Crate::new(&house);
-    let output = moon.dev(&["--once", "--yes"]).run().code(1);
+    let moon = PluginCrate::new(&house);
+    let output = moon.dev_command(&["--once", "--yes"]).run().code(1);
     assert!(output.stderr.contains("error: no moon tonight"), "{output}");
     assert!(output.stderr.contains("the build failed"), "{output}");
 }
@@ -113,15 +113,15 @@ fn failed_build_shows_the_compilers_words_and_installs_nothing() {
 #[test]
 fn changed_source_is_built_and_installed_until_an_interrupt() {
     let house = house!();
-    let moon = Crate::new(&house);
-    let running = moon.dev(&["--yes"]).start();
+    let moon = PluginCrate::new(&house);
+    let running = moon.dev_command(&["--yes"]).start();
     running.wait_for_error("the build failed");
     running.wait_for("waiting for changes");
-    moon.build(1);
+    moon.prepare_build(1);
     house.write("moon/src/lib.rs", "// a longer second version\n");
     running.wait_for("installed `fixture-hooks`");
     running.wait_for("waiting for changes");
-    running.signal("INT");
+    running.send_signal("INT");
     running.finish().code(0);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

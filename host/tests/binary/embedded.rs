@@ -12,22 +12,22 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::command::DEADLINE;
-use crate::support::embedded::setup;
+use crate::support::embedded::read_setup;
 use crate::support::{House, fixture};
 
 const SAID: &str = "in blue, please";
 
-type Reaction = Box<dyn Fn(&Event) + Send + Sync>;
+type EventReaction = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// Stores all events, and runs the test's reaction to each.
 #[derive(Default)]
-pub struct Watching {
+pub struct RecordingEventSink {
     seen: Mutex<Vec<Event>>,
-    reaction: OnceLock<Reaction>,
+    reaction: OnceLock<EventReaction>,
 }
 
-impl EventSink for Watching {
-    fn event(&self, envelope: EventEnvelope) {
+impl EventSink for RecordingEventSink {
+    fn receive_event(&self, envelope: EventEnvelope) {
         if let Some(react) = self.reaction.get() {
             react(&envelope.event);
         }
@@ -35,14 +35,14 @@ impl EventSink for Watching {
     }
 }
 
-impl Watching {
-    fn react(&self, reaction: impl Fn(&Event) + Send + Sync + 'static) {
+impl RecordingEventSink {
+    fn set_reaction(&self, reaction: impl Fn(&Event) + Send + Sync + 'static) {
         assert!(self.reaction.set(Box::new(reaction)).is_ok(), "a reaction is already set");
     }
 
     /// Returns the position of the first event of a kind.
     #[track_caller]
-    fn place(&self, what: &str, is: impl Fn(&Event) -> bool) -> usize {
+    fn event_position(&self, what: &str, is: impl Fn(&Event) -> bool) -> usize {
         let seen = self.seen.lock();
         seen.iter().position(is).unwrap_or_else(|| panic!("no {what} in {seen:#?}"))
     }
@@ -64,19 +64,19 @@ struct TurnResult {
 fn run_turn(
     house: &House,
     task: &str,
-    events: &Arc<Watching>,
-    react: impl FnOnce(&Session, &Runtime, &Watching),
+    events: &Arc<RecordingEventSink>,
+    react: impl FnOnce(&Session, &Runtime, &RecordingEventSink),
 ) -> TurnResult {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let told = tokio.block_on(async {
-        let runtime = Runtime::start(setup(house)).await;
+        let runtime = Runtime::start(read_setup(house)).await;
         assert_eq!(runtime.problems(), Vec::<String>::new());
         let mut options = SessionOptions::unattended(Arc::clone(events) as _);
         options.allow_all = true;
-        let mut session = runtime.session(options).unwrap();
+        let mut session = runtime.open_session(options).unwrap();
         react(&session, &runtime, events);
         let cancel = Cancel::new();
-        let report = tokio::time::timeout(DEADLINE, session.turn(task, &cancel)).await;
+        let report = tokio::time::timeout(DEADLINE, session.run_turn(task, &cancel)).await;
         let report = report.expect("the turn ends in time");
         assert_eq!(report.error, None);
         let of = |message: &Message| {
@@ -90,25 +90,25 @@ fn run_turn(
         assert!(ending.processes.is_empty());
         TurnResult { outcome: report.outcome, text: report.text, history }
     });
-    house.nothing_lives();
+    house.assert_no_processes();
     told
 }
 
 /// Sends a message into a running turn.
 #[track_caller]
 fn send_message(inbox: &Inbox) {
-    inbox.send(SAID).unwrap();
+    inbox.send_message(SAID).unwrap();
     assert_eq!(inbox.waiting_count(), 1, "the message waits for the next step");
 }
 
 /// Checks that a message that arrives while a tool runs follows the tool's result in the next
 /// request.
 #[track_caller]
-fn a_message_joins_the_results(house: &House, in_worker: bool) {
+fn check_message_joins_results(house: &House, in_worker: bool) {
     let go = house.path().join("go");
     let arguments = json!({ "until": go });
     let heard = json!([{ "type": "text", "text": SAID }]).to_string();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "job", "arguments": arguments } }] },
         {
             // The end of the last message. Nothing follows the sent text.
@@ -116,13 +116,13 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
             "steps": [{ "text": "as you say" }],
         },
     ] }));
-    let events = Arc::new(Watching::default());
+    let events = Arc::new(RecordingEventSink::default());
     let told = run_turn(house, "paint it", &events, |session, runtime, events| {
         let registry = runtime.registry();
         let plugin = registry.plugin("fixture-probe").expect("the plugin was found");
-        assert_eq!(runtime.why_in_worker(plugin).is_some(), in_worker);
+        assert_eq!(runtime.worker_reason(plugin).is_some(), in_worker);
         let inbox = session.inbox();
-        events.react(move |event| match event {
+        events.set_reaction(move |event| match event {
             Event::ToolOutput { text, .. } if text == "job runs" => {
                 send_message(&inbox);
                 // Only now can the tool end.
@@ -142,16 +142,16 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
     assert!(result.to_string().contains("thread"), "{parts:#?}");
     assert_eq!(*said, json!({ "type": "text", "text": SAID }));
     let finished =
-        events.place("end of the call", |it| matches!(it, Event::ToolCallFinished { .. }));
-    let joined = events.place("message", is_joined);
-    let answered = events.place("answer", |it| matches!(it, Event::TextDelta { .. }));
+        events.event_position("end of the call", |it| matches!(it, Event::ToolCallFinished { .. }));
+    let joined = events.event_position("message", is_joined);
+    let answered = events.event_position("answer", |it| matches!(it, Event::TextDelta { .. }));
     assert!(finished < joined && joined < answered, "{finished}, {joined}, {answered}");
 }
 
 #[test]
 fn embedded_message_during_a_tool_call_joins_its_result() {
     let house = house!(ships "probe");
-    a_message_joins_the_results(&house, false);
+    check_message_joins_results(&house, false);
 }
 
 #[test]
@@ -159,21 +159,21 @@ fn embedded_message_during_a_worker_tool_call_joins_its_result() {
     let house = house!();
     let probe = fixture("probe");
     let name = probe.file_name().unwrap().to_str().unwrap();
-    house.give(name, &fs::read(&probe).unwrap());
-    a_message_joins_the_results(&house, true);
+    house.write_given_file(name, &fs::read(&probe).unwrap());
+    check_message_joins_results(&house, true);
 }
 
 #[test]
 fn embedded_message_during_the_final_answer_is_answered_in_that_turn() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "text": "red" }, { "text": " it is" }] },
         { "expect": { "prompt": SAID, "messages": 3 }, "steps": [{ "text": "blue it is" }] },
     ] }));
-    let events = Arc::new(Watching::default());
+    let events = Arc::new(RecordingEventSink::default());
     let told = run_turn(&house, "paint it", &events, |session, _, events| {
         let inbox = session.inbox();
-        events.react(move |event| match event {
+        events.set_reaction(move |event| match event {
             Event::TextDelta { text, .. } if text == "red" => send_message(&inbox),
             _ => {}
         });
@@ -187,9 +187,11 @@ fn embedded_message_during_the_final_answer_is_answered_in_that_turn() {
         (Role::Model, text("blue it is")),
     ];
     assert_eq!(told.history, history);
-    let joined = events.place("message", is_joined);
-    let went_on = events
-        .place("answer", |it| matches!(it, Event::TextDelta { text, .. } if text == "blue it is"));
-    let ended = events.place("end", |it| matches!(it, Event::TurnFinished { .. }));
+    let joined = events.event_position("message", is_joined);
+    let went_on = events.event_position(
+        "answer",
+        |it| matches!(it, Event::TextDelta { text, .. } if text == "blue it is"),
+    );
+    let ended = events.event_position("end", |it| matches!(it, Event::TurnFinished { .. }));
     assert!(joined < went_on && went_on < ended, "{joined}, {went_on}, {ended}");
 }

@@ -7,29 +7,29 @@ use std::process::Command as Program;
 
 use serde_json::{Value, json};
 
-use crate::support::openai::{furnish, program_at};
+use crate::support::openai::{openai_program, ship_openai};
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixtures, library_name, skip};
 
 /// Builds a command line of the harness.
-fn harness(house: &House, server: &Server, words: &[&str]) -> Option<Command> {
-    Some(program_at(house, server, &fixtures::embedder("cli-vs-mcp")?, words))
+fn harness_command(house: &House, server: &Server, words: &[&str]) -> Option<Command> {
+    Some(openai_program(house, server, &fixtures::embedder_program("cli-vs-mcp")?, words))
 }
 
 /// Returns an installation with both sides. The MCP side's server has this name and mode.
 fn with_both_sides(server: &str, mode: &str) -> Option<House> {
     let house = House::new()?;
     for library in ["environment_local", "tool_cli", "tool_mcp"] {
-        house.ship(&fixtures::house()?.join("plugins").join(library_name(library)));
+        house.ship(&fixtures::test_house()?.join("plugins").join(library_name(library)));
     }
-    furnish(&house);
+    ship_openai(&house);
     let entry = json!({ "command": fixtures::built_program("mcp_server"), "args": [mode] });
     house.write("home/.mcp.json", &json!({ "mcpServers": { server: entry } }).to_string());
     Some(house)
 }
 
 /// Creates a repository with one commit and an untracked file.
-fn with_repository(house: &House) -> Option<String> {
+fn create_repository(house: &House) -> Option<String> {
     let place = house.workspace().join("moon");
     house.write("workspace/moon/phase.txt", "full\n");
     let path = place.display().to_string();
@@ -55,7 +55,7 @@ fn read_report(house: &House, place: &str) -> Value {
 }
 
 /// Returns the folder of the only call.
-fn traces(house: &House, domain: &str) -> String {
+fn traces_folder(house: &House, domain: &str) -> String {
     let folder = "cli_vs_mcp/traces";
     let entries = fs::read_dir(house.workspace().join(folder)).unwrap();
     let names: Vec<_> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
@@ -64,7 +64,7 @@ fn traces(house: &House, domain: &str) -> String {
     format!("{folder}/{}/{domain}", names[0])
 }
 
-fn names(asked: &Value) -> Vec<&str> {
+fn tool_names(asked: &Value) -> Vec<&str> {
     let tools = asked["tools"].as_array().into_iter().flatten();
     tools.map(|it| it["function"]["name"].as_str().unwrap()).collect()
 }
@@ -72,7 +72,7 @@ fn names(asked: &Value) -> Vec<&str> {
 #[test]
 fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
     let Some(house) = with_both_sides("git", "git") else { return };
-    let Some(repository) = with_repository(&house) else { return };
+    let Some(repository) = create_repository(&house) else { return };
     let status = format!("git -C {repository} status --short --branch");
     let server = Server::start([
         Answer::calls(&[("cli_based_tool", json!({ "command": status }))]),
@@ -83,20 +83,20 @@ fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
     let params = json!({ "REPO_PATH": repository }).to_string();
     let words = ["--model-name", "openai/test", "--scenarios", "repo_status"];
     let words = [&words[..], &["--domain-params", &params, "--trace", "--verbose"]].concat();
-    let Some(command) = harness(&house, &server, &words) else { return };
+    let Some(command) = harness_command(&house, &server, &words) else { return };
     let output = command.run().code(0);
     let asked: Vec<Value> =
-        server.asked().iter().map(|it| serde_json::from_slice(&it.body).unwrap()).collect();
+        server.requests().iter().map(|it| serde_json::from_slice(&it.body).unwrap()).collect();
     assert_eq!(asked.len(), 4, "{output}");
-    assert_eq!(names(&asked[0]), ["cli_based_tool"], "{}", asked[0]);
+    assert_eq!(tool_names(&asked[0]), ["cli_based_tool"], "{}", asked[0]);
     let of_server = ["mcp__git__git_status", "mcp__git__git_log", "mcp__git__git_show"];
-    assert_eq!(names(&asked[2]), of_server);
+    assert_eq!(tool_names(&asked[2]), of_server);
     for (number, result) in [(1, "?? new.txt"), (3, "?? new.txt")] {
         let messages = asked[number]["messages"].to_string();
         assert!(messages.contains(&repository) && messages.contains(result), "{messages}");
     }
     let summary = read_report(&house, "cli_vs_mcp/harness_summary.json");
-    let folder = traces(&house, "git");
+    let folder = traces_folder(&house, "git");
     assert_eq!(summary, read_report(&house, &format!("{folder}/harness_summary.json")));
     let averages = |prompt: f64| {
         json!({
@@ -122,7 +122,7 @@ fn bench_runs_a_scenario_on_both_sides_and_compares_their_tokens() {
     assert!(output.stdout.contains(table), "{output}");
     let verdict = "Overall: CLI wins with 200 fewer tokens (37.7% savings)\n";
     assert!(output.stdout.contains(verdict), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -133,23 +133,28 @@ fn command_line_of_the_original_bench_still_works() {
     let server = Server::start(said.map(|text| Answer::text_of_prompt(text, 100)));
     let words = "--env-file .env --scenarios get_page --page-id 12345 --trace --verbose";
     let words: Vec<&str> = words.split(' ').collect();
-    let Some(command) = harness(&house, &server, &words) else { return };
+    let Some(command) = harness_command(&house, &server, &words) else { return };
     let output = command.run().code(0);
     assert!(output.stdout.contains("domain       confluence\n"), "{output}");
     assert!(output.stdout.contains("Overall: TIE\n"), "{output}");
-    for asked in server.asked() {
+    for asked in server.requests() {
         assert!(String::from_utf8_lossy(&asked.body).contains("Read the page 12345."));
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn invalid_bench_run_fails_before_any_model_request() {
     let Some(house) = with_both_sides("git", "git") else { return };
     let server = Server::start([]);
-    let Some(program) = fixtures::embedder("cli-vs-mcp") else { return };
+    let Some(program) = fixtures::embedder_program("cli-vs-mcp") else { return };
     let bench = |words: &[&str]| {
-        program_at(&house, &server, &program, &[&["--model-name", "openai/test"], words].concat())
+        openai_program(
+            &house,
+            &server,
+            &program,
+            &[&["--model-name", "openai/test"], words].concat(),
+        )
     };
     let refused = bench(&["--scenarios", "get_moon"]).run().code(2);
     assert!(refused.stderr.contains("no domain has the scenario `get_moon`"), "{refused}");
@@ -161,9 +166,9 @@ fn invalid_bench_run_fails_before_any_model_request() {
     let refused = bench(&["--scenarios", "get_page", "--page-id", "1"]).run();
     assert!(refused.stderr.contains("Server 'Atlassian' not found."), "{refused}");
     assert!(refused.stderr.contains("jaato mcp add Atlassian"), "{refused}");
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
     assert!(!house.workspace().join("cli_vs_mcp").exists());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn a_run_that_fails_is_counted_and_ends_with_1() {
     let server =
         Server::start([Answer::error(400, "no such moon"), Answer::text_of_prompt("main", 100)]);
     let words = ["--model-name", "openai/test", "--scenarios", "last_change", "--verbose"];
-    let Some(command) = harness(&house, &server, &words) else { return };
+    let Some(command) = harness_command(&house, &server, &words) else { return };
     let output = command.run().code(1);
     assert!(output.stdout.contains("last_change cli run 1: failed: "), "{output}");
     assert!(output.stdout.contains("Overall: nothing to compare"), "{output}");
@@ -180,7 +185,7 @@ fn a_run_that_fails_is_counted_and_ends_with_1() {
     let summary = read_report(&house, "cli_vs_mcp/harness_summary.json");
     let change = &summary["scenarios"]["last_change"];
     assert_eq!((&change["cli"]["errors"], &change["mcp"]["errors"]), (&json!(1), &json!(0)));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Two entries that a model found in a log.
@@ -194,13 +199,13 @@ fn log_entries() -> Value {
 }
 
 /// Returns an installation with a provider, and the command line of the generator for its sample.
-fn generator(server: &Server, words: &[&str]) -> Option<(House, Command)> {
+fn generator_command(server: &Server, words: &[&str]) -> Option<(House, Command)> {
     let house = House::new()?;
-    furnish(&house);
+    ship_openai(&house);
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/modlog/sample_cobol.cbl");
     house.write("workspace/sample_cobol.cbl", &fs::read_to_string(sample).unwrap());
     let words = [&["--source", "sample_cobol.cbl"], words].concat();
-    let command = program_at(&house, server, &fixtures::embedder("modlog")?, &words);
+    let command = openai_program(&house, server, &fixtures::embedder_program("modlog")?, &words);
     Some((house, command.variable("MODEL_NAME", "openai/test")))
 }
 
@@ -218,7 +223,7 @@ fn modlog_makes_a_training_set_with_a_model() {
         Answer::text_of_prompt("It moved the test.", 900),
     ]);
     let words = ["--out", "training_data.jsonl", "--mode", "full-stream"];
-    let Some((house, command)) = generator(&server, &words) else { return };
+    let Some((house, command)) = generator_command(&server, &words) else { return };
     let output = command.run().code(0);
     let shown: Vec<&str> = output.stdout.lines().collect();
     let mode = "[mode] Applied mode \"full-stream\" -> parse_only=False explain_only=False \
@@ -248,13 +253,13 @@ fn modlog_makes_a_training_set_with_a_model() {
     });
     assert_eq!((&pairs[0], pairs.len()), (&expected, 2));
     assert_eq!(pairs[1]["metadata"]["delimiter"], Value::Null);
-    let asked = server.asked();
+    let asked = server.requests();
     let body = |index: usize| String::from_utf8_lossy(&asked[index].body).into_owned();
     assert!(body(0).contains("MO0317") && !body(0).contains("2500-CONVERT"), "{}", body(0));
     for index in [1, 2] {
         assert!(body(index).contains("2600-SET-DAY-BASIS.") && !body(index).contains("\"tools\""));
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -265,7 +270,7 @@ fn modlog_offers_its_tool_to_a_model_if_asked() {
         Answer::text(&["It added a rate."]),
     ]);
     let Some((house, command)) =
-        generator(&server, &["--mode", "explain-validate", "--env-file", "my.env"])
+        generator_command(&server, &["--mode", "explain-validate", "--env-file", "my.env"])
     else {
         return;
     };
@@ -279,11 +284,11 @@ fn modlog_offers_its_tool_to_a_model_if_asked() {
     let answer = pairs[0]["messages"][1]["content"].as_str().unwrap();
     let start = "It added a rate.\n\nLikely affected lines (tool heuristic):\n";
     assert!(answer.starts_with(start) && answer.contains("WS-FX-RATE"), "{answer}");
-    let first = server.asked()[0].json();
-    assert_eq!(names(&first), ["changed_lines_tool"]);
+    let first = server.requests()[0].json();
+    assert_eq!(tool_names(&first), ["changed_lines_tool"]);
     // The model finds the lines with the tool.
     assert!(!first["messages"].to_string().contains("PROCEDURE DIVISION"));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -294,24 +299,24 @@ fn failed_request_keeps_the_old_training_set_or_the_pairs_so_far() {
             Answer::text(&["It added a rate."]),
             Answer::error(400, "no such moon"),
         ]);
-        let Some((house, command)) = generator(&server, &["--mode", mode]) else { return };
+        let Some((house, command)) = generator_command(&server, &["--mode", mode]) else { return };
         house.write("workspace/training_data.jsonl", "old\n");
         let output = command.run().code(1);
         assert!(output.stderr.contains("no such moon"), "{output}");
         assert!(output.stdout.contains("[ledger] Calls=2 "), "{output}");
         let text = fs::read_to_string(house.workspace().join("training_data.jsonl")).unwrap();
         assert!(text.contains(kept) && text.lines().count() == 1, "{text}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn modlog_fails_if_the_model_finds_no_entries() {
     let server = Server::start([Answer::text(&["There is no log."])]);
-    let Some((house, command)) = generator(&server, &["--mode", "parse"]) else { return };
+    let Some((house, command)) = generator_command(&server, &["--mode", "parse"]) else { return };
     let output = command.run().code(1);
     let text = "error: No modification entries identified; aborting.\n";
     assert!(output.stderr.starts_with(text), "{output}");
     assert!(!house.workspace().join("modlog_entries.jsonl").exists());
-    house.nothing_lives();
+    house.assert_no_processes();
 }

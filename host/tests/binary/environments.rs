@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::cli::{shell, with_cli};
+use crate::cli::{house_with_cli, shell_arguments};
 use crate::support::command::DEADLINE;
 use crate::support::{
     House, NOBODY, can_start_as_nobody, fixture, fixtures, is_root, library_name, skip,
@@ -13,28 +13,28 @@ use crate::support::{
 
 /// Returns an installation with the environment, and tools that use it.
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
+    let house = house_with_cli()?;
     house.ship(&fixture("asks"));
     Some(house)
 }
 
 /// Returns a batch line that calls a service.
-fn service_line(operation: &str, request: Value) -> String {
-    line("ask_service", json!({ "operation": operation, "request": request }))
+fn service_call_line(operation: &str, request: Value) -> String {
+    call_line("ask_service", json!({ "operation": operation, "request": request }))
 }
 
-fn line(tool: &str, arguments: Value) -> String {
+fn call_line(tool: &str, arguments: Value) -> String {
     json!({ "tool": tool, "args": arguments }).to_string()
 }
 
 /// Runs calls in one session.
 #[track_caller]
-fn batch(house: &House, lines: &[String]) -> Vec<Value> {
+fn run_batch(house: &House, lines: &[String]) -> Vec<Value> {
     let input = lines.join("\n");
     house.command(&["call", "--batch"]).input(input).run().json_lines()
 }
 
-fn answer_of_line(line: &Value) -> &Value {
+fn line_answer(line: &Value) -> &Value {
     assert!(line.get("error").is_none(), "{line}");
     &line["result"]["answer"]
 }
@@ -47,22 +47,22 @@ fn tools_read_write_edit_and_find_files() {
         "request": { "path": "src/a.txt", "parents": true },
         "bytes": "one\r\ntwo\r\n",
     });
-    let told = batch(
+    let told = run_batch(
         &house,
         &[
-            line("ask_service", write),
-            service_line(
+            call_line("ask_service", write),
+            service_call_line(
                 "files.edit",
                 json!({ "path": "src/a.txt", "edits": [{ "old": "two", "new": "2" }] }),
             ),
-            service_line("files.read_text", json!({ "path": "src/a.txt" })),
-            line("walk_tree", json!({ "path": "src" })),
-            line("read_pieces", json!({ "path": "src/a.txt" })),
+            service_call_line("files.read_text", json!({ "path": "src/a.txt" })),
+            call_line("walk_tree", json!({ "path": "src" })),
+            call_line("read_pieces", json!({ "path": "src/a.txt" })),
         ],
     );
-    assert_eq!(answer_of_line(&told[0])["size"], 10);
-    assert_eq!(answer_of_line(&told[1])["replaced"], json!([1]));
-    assert_eq!(answer_of_line(&told[2])["text"], "one\r\n2\r\n");
+    assert_eq!(line_answer(&told[0])["size"], 10);
+    assert_eq!(line_answer(&told[1])["replaced"], json!([1]));
+    assert_eq!(line_answer(&told[2])["text"], "one\r\n2\r\n");
     assert_eq!(told[3]["result"]["paths"], json!(["a.txt"]));
     assert_eq!(told[4]["result"]["bytes"], 8);
     let written = std::fs::read(house.workspace().join("src/a.txt")).unwrap();
@@ -74,15 +74,15 @@ fn stream_answer_contains_only_a_handle_and_no_open_file() {
     let Some(house) = set_up_house() else { return };
     house.write("workspace/a.txt", "moon");
     let path = json!({ "path": "a.txt" });
-    let told = batch(
+    let told = run_batch(
         &house,
         &[
-            service_line("files.read_stream", path.clone()),
-            service_line("files.write_stream", path),
+            service_call_line("files.read_stream", path.clone()),
+            service_call_line("files.write_stream", path),
         ],
     );
     for (line, expected) in told.iter().zip([["size", "handle"], ["file", "handle"]]) {
-        let keys: Vec<_> = answer_of_line(line).as_object().unwrap().keys().collect();
+        let keys: Vec<_> = line_answer(line).as_object().unwrap().keys().collect();
         assert_eq!(keys, expected, "{line}");
     }
 }
@@ -92,13 +92,13 @@ fn path_outside_the_workspace_is_refused_with_the_allowed_folders() {
     let Some(house) = set_up_house() else { return };
     house.write("secret.txt", "hidden");
     std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
-    let told = batch(
+    let told = run_batch(
         &house,
         &[
-            service_line("files.read_text", json!({ "path": "../secret.txt" })),
-            service_line("files.read_text", json!({ "path": "link" })),
-            line("read_pieces", json!({ "path": "/etc/passwd" })),
-            service_line("files.delete", json!({ "path": "../secret.txt" })),
+            service_call_line("files.read_text", json!({ "path": "../secret.txt" })),
+            service_call_line("files.read_text", json!({ "path": "link" })),
+            call_line("read_pieces", json!({ "path": "/etc/passwd" })),
+            service_call_line("files.delete", json!({ "path": "../secret.txt" })),
         ],
     );
     let allowed = house.workspace().display().to_string();
@@ -116,14 +116,14 @@ fn large_file_is_streamed_and_unfinished_writes_leave_no_file() {
     let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     std::fs::write(house.workspace().join("large"), &bytes).unwrap();
     let pieces = vec!["x".repeat(100_000); 3];
-    let told = batch(
+    let told = run_batch(
         &house,
         &[
-            line("read_pieces", json!({ "path": "large" })),
-            line("write_pieces", json!({ "path": "new", "pieces": pieces, "finish": true })),
-            line("write_pieces", json!({ "path": "new", "pieces": ["y"], "finish": false })),
-            line("write_pieces", json!({ "path": "other", "pieces": ["y"], "finish": false })),
-            line("read_pieces", json!({ "path": "large", "whole": true })),
+            call_line("read_pieces", json!({ "path": "large" })),
+            call_line("write_pieces", json!({ "path": "new", "pieces": pieces, "finish": true })),
+            call_line("write_pieces", json!({ "path": "new", "pieces": ["y"], "finish": false })),
+            call_line("write_pieces", json!({ "path": "other", "pieces": ["y"], "finish": false })),
+            call_line("read_pieces", json!({ "path": "large", "whole": true })),
         ],
     );
     let read = &told[0]["result"];
@@ -150,21 +150,21 @@ fn a_program_outlives_its_call_and_ends_with_the_session() {
     let program = json!({ "program": "sh", "args": ["-c", "echo begun; read line; echo got $line; exec sleep 300"], "stdin": "piped" });
     let write =
         json!({ "operation": "process.write", "request": { "process": 1 }, "bytes": "moon\n" });
-    let told = batch(
+    let told = run_batch(
         &house,
         &[
-            service_line("process.start", program),
-            line("ask_service", write),
-            service_line("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
-            service_line("process.list", Value::Null),
-            service_line("process.signal", json!({ "process": 7, "signal": "kill" })),
+            service_call_line("process.start", program),
+            call_line("ask_service", write),
+            service_call_line("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
+            service_call_line("process.list", Value::Null),
+            service_call_line("process.signal", json!({ "process": 7, "signal": "kill" })),
         ],
     );
-    assert_eq!(answer_of_line(&told[0])["process"], 1);
-    assert_eq!(answer_of_line(&told[2]), &json!({}), "the process is still running");
-    assert_eq!(answer_of_line(&told[3])[0]["process"], 1);
+    assert_eq!(line_answer(&told[0])["process"], 1);
+    assert_eq!(line_answer(&told[2]), &json!({}), "the process is still running");
+    assert_eq!(line_answer(&told[3])[0]["process"], 1);
     assert_eq!(told[4]["error"]["kind"], "not_found");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -173,14 +173,15 @@ fn later_call_can_read_output_of_a_process_that_outlived_its_call() {
     // One pipe for both lines, because of two pipes either may be read first.
     let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
     let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
-    let told = batch(&house, &[line("start_program", begin), line("read_program", look)]);
+    let told =
+        run_batch(&house, &[call_line("start_program", begin), call_line("read_program", look)]);
     assert_eq!(told[0]["result"]["number"], 1, "{told:?}");
     let expected = json!({
         "code": 3, "from": 2, "printed": 15, "text": "gun\ngot moon\n", "is_listed": true,
         "left": 0,
     });
     assert_eq!(told[1]["result"], expected);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -188,18 +189,18 @@ fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
     let offered =
         |tools: &[&str]| json!({ "expect": { "tools": tools }, "steps": [{ "text": "done" }] });
     let cli = |house: &House| {
-        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("tool_cli")));
+        house.ship(&fixtures::test_house().unwrap().join("plugins").join(library_name("tool_cli")));
     };
     let Some(bare) = House::new() else { return };
     cli(&bare);
-    bare.script(&json!({ "answers": [offered(&["get_environment"])] }));
+    bare.set_script(&json!({ "answers": [offered(&["get_environment"])] }));
     bare.run(&["run", "--yes", "go"]).code(0);
-    let Some(house) = with_cli() else { return };
-    house.script(&json!({ "answers": [offered(&["cli_based_tool", "get_environment"])] }));
+    let Some(house) = house_with_cli() else { return };
+    house.set_script(&json!({ "answers": [offered(&["cli_based_tool", "get_environment"])] }));
     house.run(&["run", "--yes", "go"]).code(0);
     // An environment without any optional parts.
     house.ship(&fixture("rooms"));
-    house.script(&json!({ "answers": [offered(&["found_at_start", "get_environment"])] }));
+    house.set_script(&json!({ "answers": [offered(&["found_at_start", "get_environment"])] }));
     house.run(&["run", "--environment", "rooms", "--yes", "go"]).code(0);
 }
 
@@ -210,12 +211,12 @@ fn failed_environment_cleanup_is_reported_and_keeps_the_exit_code() {
     house.configure_more("[plugins.fixture-rooms]\nlocked = true\n");
     let told = house
         .command(&["call", "--environment", "rooms", "--batch"])
-        .input(service_line("environment.describe", Value::Null))
+        .input(service_call_line("environment.describe", Value::Null))
         .run();
     let line = "note: the execution environment `rooms` could not be shut down: the room is locked";
     assert!(told.stderr.contains(line), "{told}");
     assert_eq!(told.code, 0, "the request succeeds: {told}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -229,7 +230,7 @@ fn temporary_folder_that_cannot_be_removed_is_reported() {
     ));
     // Files in a read-only folder are kept, except for root.
     let lock = "cd tmp/jaato-environment-*; mkdir kept; touch kept/file; chmod 500 kept";
-    let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
+    let command = house.command(&["call", "cli_based_tool", &shell_arguments(lock)]);
     let command = if is_root() {
         if !can_start_as_nobody(&house) {
             return skip("an unprivileged user cannot start the test binary");
@@ -257,19 +258,19 @@ fn temporary_folder_is_removed_after_the_session_and_after_a_killed_host() {
         base.display().to_string()
     ));
     let left = || std::fs::read_dir(&base).unwrap().count();
-    let facts = batch(&house, &[service_line("environment.describe", Value::Null)]);
-    let folder = answer_of_line(&facts[0])["temporary_directory"].as_str().unwrap().to_owned();
+    let facts = run_batch(&house, &[service_call_line("environment.describe", Value::Null)]);
+    let folder = line_answer(&facts[0])["temporary_directory"].as_str().unwrap().to_owned();
     assert!(folder.starts_with(base.to_str().unwrap()), "{folder}");
     assert_eq!(left(), 0);
-    let arguments = shell("echo begun; sleep 300");
+    let arguments = shell_arguments("echo begun; sleep 300");
     let running = house.command(&["call", "cli_based_tool", &arguments]).no_input().start();
     running.wait_for_error("begun");
     assert_eq!(left(), 1);
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.finish();
     let bound = Instant::now() + DEADLINE;
     loop {
-        batch(&house, &[service_line("environment.describe", Value::Null)]);
+        run_batch(&house, &[service_call_line("environment.describe", Value::Null)]);
         if left() == 0 {
             return;
         }
@@ -306,7 +307,7 @@ fn a_person_lists_shows_and_uses_environments() {
 #[test]
 fn unknown_environment_is_an_error_that_lists_the_known_environments() {
     let Some(house) = set_up_house() else { return };
-    let arguments = shell("true");
+    let arguments = shell_arguments("true");
     let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
     let refused = house.run(&words).code(3);
     let expected = "error: no plugin offers the execution environment `moon`\n\
@@ -334,7 +335,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
     // A setting that no workspace may set, for a user who calls a tool and for one who uses `run`.
     let path = house.workspace().join("sub");
     std::fs::create_dir(&path).unwrap();
-    let arguments = shell("pwd");
+    let arguments = shell_arguments("pwd");
     let option = "default_path=sub";
     let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];
     let printed = house.run(&words).code(0).json()["stdout"].as_str().unwrap().to_owned();
@@ -346,7 +347,7 @@ fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
 #[test]
 fn invalid_environment_options_are_refused_before_anything_runs() {
     let Some(house) = set_up_house() else { return };
-    let arguments = shell("true");
+    let arguments = shell_arguments("true");
     let refused = |option: &str, code| {
         let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];
         house.run(&words).code(code).stderr
@@ -360,7 +361,7 @@ fn invalid_environment_options_are_refused_before_anything_runs() {
     assert!(refused("shell_timeout=0", 3).starts_with(wrong));
     assert!(refused("shell_timeout", 2).contains("write KEY=VALUE"));
     let words = ["run", "--environment-option", "q=1", "--yes", "go"];
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     let told = house.run(&words).code(3).stderr;
     assert!(told.contains("has no option `q`"), "{told}");
 }
@@ -368,9 +369,9 @@ fn invalid_environment_options_are_refused_before_anything_runs() {
 #[test]
 fn without_an_environment_plugin_only_commands_are_refused() {
     let Some(house) = House::new() else { return };
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
-    let refused = house.run(&["call", "cli_based_tool", &shell("true")]);
+    let refused = house.run(&["call", "cli_based_tool", &shell_arguments("true")]);
     assert!(refused.stderr.contains("there is no execution environment to run it in"), "{refused}");
     house.run(&["call", "get_environment", r#"{"aspect":"os"}"#]).code(0);
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::support::{House, fixtures, library_name};
 
 /// Returns an installation with the tools and an environment with files.
-pub fn with_query() -> Option<House> {
+pub fn house_with_query() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("tool_filesystem_query")));
     house.ship(&plugins.join(library_name("environment_local")));
     // Results with many matches must not be truncated.
@@ -20,25 +20,25 @@ pub fn with_query() -> Option<House> {
 }
 
 #[track_caller]
-fn call(house: &House, words: &[&str], tool: &str, arguments: &Value) -> Value {
+fn call_tool(house: &House, words: &[&str], tool: &str, arguments: &Value) -> Value {
     let arguments = arguments.to_string();
     let words = [&["call"], words, &[tool, &arguments]].concat();
     house.run(&words).code(0).json()
 }
 
 #[track_caller]
-fn grep(house: &House, arguments: Value) -> Value {
-    call(house, &[], "grep_content", &arguments)
+fn grep_content(house: &House, arguments: Value) -> Value {
+    call_tool(house, &[], "grep_content", &arguments)
 }
 
 /// Returns `file:lines` for each file with matches.
-fn matches(told: &Value) -> Vec<String> {
+fn match_lines(told: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let place = |it: &Value| format!("{}:{}", text(&it["file"]), text(&it["lines"]));
     told["matches"].as_array().unwrap().iter().map(place).collect()
 }
 
-fn fill(house: &House) {
+fn write_files(house: &House) {
     house.write("workspace/src/a.rs", "one\nmoon and moon\nthree\nfour\nfive\nmoon\n");
     house.write("workspace/src/b.md", "Moon\n");
     house.write("workspace/.hidden", "moon\n");
@@ -50,7 +50,7 @@ fn fill(house: &House) {
 
 #[test]
 fn search_outside_the_workspace_is_refused_with_the_allowed_folders() {
-    let Some(house) = with_query() else { return };
+    let Some(house) = house_with_query() else { return };
     house.write("secret/key", "moon\n");
     std::os::unix::fs::symlink("../secret", house.workspace().join("out")).unwrap();
     for (tool, arguments) in [
@@ -69,13 +69,16 @@ fn search_outside_the_workspace_is_refused_with_the_allowed_folders() {
         );
         assert!(!text.contains("key:1"), "{text}");
     }
-    assert_eq!(matches(&grep(&house, json!({ "pattern": "moon" }))), Vec::<String>::new());
+    assert_eq!(
+        match_lines(&grep_content(&house, json!({ "pattern": "moon" }))),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
 fn search_from_a_subfolder_can_reach_the_whole_workspace() {
-    let Some(house) = with_query() else { return };
-    fill(&house);
+    let Some(house) = house_with_query() else { return };
+    write_files(&house);
     house.write("workspace/.git/HEAD", "ref: refs/heads/main\n");
     house.write("workspace/docs/c.md", "moon in docs\n");
     house.write("other/d.md", "moon outside\n");
@@ -85,9 +88,9 @@ fn search_from_a_subfolder_can_reach_the_whole_workspace() {
         house.command(&["call", "grep_content", &arguments]).directory(&docs).no_input().run()
     };
     let found = call(json!({ "pattern": "moon" })).code(0).json();
-    assert_eq!(matches(&found), ["c.md:1:moon in docs"]);
+    assert_eq!(match_lines(&found), ["c.md:1:moon in docs"]);
     let found = call(json!({ "pattern": "moon", "path": "../src", "max_results": "1.0" })).code(0);
-    assert_eq!(matches(&found.json()), ["../src/a.rs:2:moon and moon"]);
+    assert_eq!(match_lines(&found.json()), ["../src/a.rs:2:moon and moon"]);
     let refused = call(json!({ "pattern": "moon", "path": "../../other" }));
     assert!(refused.to_string().contains("Path not allowed: ../../other"), "{refused}");
 }
@@ -98,7 +101,7 @@ fn interrupted_search_ends_at_once_after_showing_its_first_matches() {
     const BYTES: u64 = 64 << 30;
     const LINE_BYTES: u64 = 8 << 20;
 
-    let Some(house) = with_query() else { return };
+    let Some(house) = house_with_query() else { return };
     let path = house.write("workspace/large", &"moon\n".repeat(2000));
     let large = File::options().write(true).open(&path).unwrap();
     for at in 1..BYTES / LINE_BYTES {
@@ -107,21 +110,21 @@ fn interrupted_search_ends_at_once_after_showing_its_first_matches() {
     let arguments = json!({ "pattern": "moon", "path": "large" }).to_string();
     let running = house.command(&["call", "grep_content", &arguments]).no_input().start();
     running.wait_for_error("large:1: moon");
-    running.signal("INT");
+    running.send_signal("INT");
     let signalled = Instant::now();
     let output = running.finish();
     assert_eq!(output.code, 130, "{output}");
     assert!(signalled.elapsed() < Duration::from_secs(10), "{:?}", signalled.elapsed());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn model_runs_search_tools_without_a_prompt() {
-    let Some(house) = with_query() else { return };
-    fill(&house);
+    let Some(house) = house_with_query() else { return };
+    write_files(&house);
     let call =
         |name: &str, arguments: Value| json!({ "call": { "name": name, "arguments": arguments } });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [call("grep_content", json!({ "pattern": "moon", "file_glob": "*.rs" }))] },
         {
             "expect": { "tool_result": "\"total_matches\":3" },

@@ -4,35 +4,35 @@
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::secrets::{SECRET, is_nowhere};
+use crate::secrets::{SECRET, assert_secret_nowhere};
 use crate::support::command::Running;
 use crate::support::{Command, House, Output, fixture};
-use crate::terminal::{on_terminal, shell_on_terminal};
+use crate::terminal::{run_on_terminal, run_shell_on_terminal};
 
 fn unchanged_command(command: Command) -> Command {
     command
 }
 
 /// Returns an installation with the plugin `talks` inside jaato.
-pub fn with_talks() -> Option<House> {
+pub fn house_with_talks() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("talks"));
     Some(house)
 }
 
 /// Returns an installation with the plugin `talks` in a worker, with all its grants.
-pub fn with_talks_in_a_worker() -> Option<House> {
+pub fn house_with_talks_in_worker() -> Option<House> {
     let house = House::new()?;
-    house.drop_in(&fixture("talks"));
+    house.ship_to_user(&fixture("talks"));
     house.run(&["plugin", "grant", "fixture-talks"]).code(0);
     Some(house)
 }
 
-fn text(name: &str) -> Value {
+fn text_field(name: &str) -> Value {
     json!({ "name": name, "text": format!("What {name}?") })
 }
 
-fn form(fields: Value) -> Value {
+fn form_arguments(fields: Value) -> Value {
     json!({ "title": "A form", "fields": fields })
 }
 
@@ -43,7 +43,7 @@ fn whole_form() -> Value {
         { "value": "blue", "label": "Dark blue", "description": "as the night" },
         { "value": "green" },
     ]);
-    form(json!([
+    form_arguments(json!([
         { "name": "colour", "text": "Which colour?", "kind": "choice", "options": options, "default": "green" },
         { "name": "colours", "text": "Which colours?", "kind": "several", "options": options },
         { "name": "reason", "text": "Why?", "default": "none" },
@@ -52,11 +52,11 @@ fn whole_form() -> Value {
 }
 
 /// Runs `call ask_person` at a user's terminal.
-fn asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
+fn start_asking(house: &House, arguments: &Value, size: &str) -> Option<Running> {
     let arguments = arguments.to_string().replace('\'', "'\\''");
     let binary = house.binary().display().to_string();
     let line = format!("stty {size}; exec '{binary}' call ask_person '{arguments}'");
-    shell_on_terminal(house, &line, unchanged_command)
+    run_shell_on_terminal(house, &line, unchanged_command)
 }
 
 fn write_answer(running: &mut Running, line: &str) {
@@ -66,7 +66,7 @@ fn write_answer(running: &mut Running, line: &str) {
 
 /// Returns the JSON that a call has printed after everything else.
 #[track_caller]
-fn result(output: &Output) -> Value {
+fn printed_result(output: &Output) -> Value {
     let begin = output.stdout.find("{\r\n").unwrap_or_else(|| panic!("no result: {output}"));
     serde_json::from_str(&output.stdout[begin..])
         .unwrap_or_else(|error| panic!("{error}: {output}"))
@@ -80,10 +80,10 @@ fn form_answer(values: Value) -> Value {
 #[test]
 fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
     for columns in [40, 80, 100] {
-        let Some(house) = with_talks() else { return };
+        let Some(house) = house_with_talks() else { return };
         let arguments = json!({ "form": whole_form() });
         let size = format!("rows 24 cols {columns}");
-        let Some(mut running) = asking(&house, &arguments, &size) else { return };
+        let Some(mut running) = start_asking(&house, &arguments, &size) else { return };
         running.wait_for_text("1 of 4");
         // First a choice that does not exist, then one by its number.
         write_answer(&mut running, "7\n");
@@ -99,7 +99,7 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
         let values = json!({
             "colour": "blue", "colours": ["green", "red"], "reason": "none", "word": "hush",
         });
-        assert_eq!(result(&output), form_answer(values), "{output}");
+        assert_eq!(printed_result(&output), form_answer(values), "{output}");
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
         // An answered question folds to a row that names the asking plugin.
         let is_question = |row: &&str| !row.is_empty() && !row.starts_with("fixture-talks: ");
@@ -115,30 +115,38 @@ fn a_form_is_answered_field_by_field_on_narrow_terminals_too() {
 
 #[test]
 fn form_from_a_worker_is_answered_like_any_form() {
-    let Some(house) = with_talks_in_a_worker() else { return };
-    let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
-    let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
+    let Some(house) = house_with_talks_in_worker() else { return };
+    let arguments =
+        json!({ "form": form_arguments(json!([text_field("name"), text_field("place")])) });
+    let Some(mut running) = start_asking(&house, &arguments, "cols 80") else { return };
     running.wait_for_text("fixture-talks asks you, 1 of 2");
     write_answer(&mut running, "Ada\n");
     write_answer(&mut running, "here\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output), form_answer(json!({ "name": "Ada", "place": "here" })));
-    house.nothing_lives();
+    assert_eq!(printed_result(&output), form_answer(json!({ "name": "Ada", "place": "here" })));
+    house.assert_no_processes();
 }
 
 #[test]
 fn declining_a_form_by_word_or_ctrl_c_restores_the_terminal() {
-    let Some(house) = with_talks() else { return };
+    let Some(house) = house_with_talks() else { return };
     let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
     let binary = house.binary().display().to_string();
-    let arguments = json!({ "form": form(json!([text("name"), text("place")])) });
+    let arguments =
+        json!({ "form": form_arguments(json!([text_field("name"), text_field("place")])) });
     let line =
         format!("stty -a > before; '{binary}' call ask_person '{arguments}'; stty -a > after");
     for declining in ["/decline\n", "\u{3}", "half a name\u{3}"] {
-        let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
+        let Some(mut running) = run_shell_on_terminal(&house, &line, unchanged_command) else {
+            return;
+        };
         write_answer(&mut running, declining);
         let output = running.wait_with_open_input().code(0);
-        assert_eq!(result(&output), json!({ "answer": { "outcome": "declined" } }), "{output}");
+        assert_eq!(
+            printed_result(&output),
+            json!({ "answer": { "outcome": "declined" } }),
+            "{output}"
+        );
         assert_eq!(output.stdout.matches("asks you").count(), 1, "{output}");
         assert_eq!(settings("before"), settings("after"), "{declining:?}");
     }
@@ -146,7 +154,7 @@ fn declining_a_form_by_word_or_ctrl_c_restores_the_terminal() {
 
 #[test]
 fn form_text_cannot_imitate_a_permission_prompt() {
-    let Some(house) = with_talks() else { return };
+    let Some(house) = house_with_talks() else { return };
     let evil = "║ Run this command?\u{1b}[2J\n  1 Yes\u{202e}";
     let long = format!("{}{evil}", " ".repeat(700));
     let option = json!({ "value": "a", "label": evil, "description": long });
@@ -154,7 +162,7 @@ fn form_text_cannot_imitate_a_permission_prompt() {
     let arguments = json!({ "form": { "title": evil, "fields": [field] } });
     for columns in [23, 40, 80] {
         let size = format!("rows 30 cols {columns}");
-        let Some(mut running) = asking(&house, &arguments, &size) else { return };
+        let Some(mut running) = start_asking(&house, &arguments, &size) else { return };
         write_answer(&mut running, "\n");
         let output = running.wait_with_open_input().code(0);
         let shown = &output.stdout[..output.stdout.find("{\r\n").unwrap()];
@@ -176,54 +184,54 @@ fn form_text_cannot_imitate_a_permission_prompt() {
 
 #[test]
 fn long_list_of_options_is_shown_whole_on_request() {
-    let Some(house) = with_talks() else { return };
+    let Some(house) = house_with_talks() else { return };
     let options: Vec<Value> =
         (1..=100).map(|number| json!({ "value": format!("value {number}") })).collect();
     let field = json!({ "name": "one", "kind": "choice", "options": options });
-    let arguments = json!({ "form": form(json!([field])) });
-    let Some(mut running) = asking(&house, &arguments, "rows 20 cols 60") else { return };
+    let arguments = json!({ "form": form_arguments(json!([field])) });
+    let Some(mut running) = start_asking(&house, &arguments, "rows 20 cols 60") else { return };
     running.wait_for_text("more lines");
     write_answer(&mut running, "/show\n");
     running.wait_for_text("100: value 100");
     write_answer(&mut running, "value 77\n");
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output), form_answer(json!({ "one": "value 77" })));
+    assert_eq!(printed_result(&output), form_answer(json!({ "one": "value 77" })));
 }
 
 #[test]
 fn secret_form_answer_reaches_only_the_plugin() {
-    let Some(house) = with_talks() else { return };
+    let Some(house) = house_with_talks() else { return };
     let secret = json!({ "name": "word", "text": "Which word?", "kind": "secret" });
-    let arguments = json!({ "form": form(json!([secret])), "lengths": true });
-    house.script(&json!({ "answers": [
+    let arguments = json!({ "form": form_arguments(json!([secret])), "lengths": true });
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "ask_person", "arguments": arguments } }] },
         { "expect": { "tool_result": "\"word\":21" }, "steps": [{ "text": "done" }] },
     ] }));
     for output in ["json", "text"] {
         let words = format!("run --yes --output {output} go");
-        let Some(mut running) = on_terminal(&house, &words, unchanged_command) else { return };
+        let Some(mut running) = run_on_terminal(&house, &words, unchanged_command) else { return };
         // An empty input is not an answer.
         write_answer(&mut running, "\r");
         write_answer(&mut running, &format!("{SECRET}\r"));
         let output = running.wait_with_open_input().code(0);
         assert!(output.stdout.contains("done"), "{output}");
         assert!(!output.stdout.contains(SECRET), "{output}");
-        is_nowhere(&house);
+        assert_secret_nowhere(&house);
     }
 }
 
 #[test]
 fn form_without_a_user_fails_at_once_with_a_reason() {
-    let Some(house) = with_talks() else { return };
-    let arguments = json!({ "form": form(json!([text("name")])) }).to_string();
-    let output = house.run(&["call", "ask_person", &arguments]).silent();
+    let Some(house) = house_with_talks() else { return };
+    let arguments = json!({ "form": form_arguments(json!([text_field("name")])) }).to_string();
+    let output = house.run(&["call", "ask_person", &arguments]).expect_silent();
     let answer = json!({ "outcome": "nobody", "reason": "standard input is not a terminal" });
     assert_eq!(output.json(), json!({ "answer": answer }));
     let line =
         json!({ "tool": "ask_person", "args": serde_json::from_str::<Value>(&arguments).unwrap() });
     let output = house.command(&["call", "--batch"]).input(format!("{line}\n")).run().code(0);
     assert_eq!(output.json()["result"]["answer"]["outcome"], "nobody", "{output}");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "ask_person", "arguments": serde_json::from_str::<Value>(&arguments).unwrap() } }] },
         { "expect": { "tool_result": "\"outcome\":\"nobody\"" }, "steps": [{ "text": "done" }] },
     ] }));
@@ -232,42 +240,46 @@ fn form_without_a_user_fails_at_once_with_a_reason() {
 
 #[test]
 fn too_large_form_is_refused_and_a_tiny_terminal_means_no_user() {
-    let Some(house) = with_talks() else { return };
-    let fields = |count: usize| (0..count).map(|number| text(&format!("f{number}"))).collect();
-    let arguments = json!({ "form": form(Value::Array(fields(21))) }).to_string();
+    let Some(house) = house_with_talks() else { return };
+    let fields =
+        |count: usize| (0..count).map(|number| text_field(&format!("f{number}"))).collect();
+    let arguments = json!({ "form": form_arguments(Value::Array(fields(21))) }).to_string();
     let output = house.run(&["call", "ask_person", &arguments]).code(2);
     assert!(output.stderr.contains("a form needs 1 to 20 fields, but this one has 21"), "{output}");
-    let arguments = json!({ "form": form(Value::Array(fields(1))) });
-    let Some(running) = asking(&house, &arguments, "rows 3 cols 80") else { return };
+    let arguments = json!({ "form": form_arguments(Value::Array(fields(1))) });
+    let Some(running) = start_asking(&house, &arguments, "rows 3 cols 80") else { return };
     let output = running.wait_with_open_input().code(0);
-    assert_eq!(result(&output)["answer"]["outcome"], "nobody", "{output}");
+    assert_eq!(printed_result(&output)["answer"]["outcome"], "nobody", "{output}");
 }
 
 #[test]
 fn only_a_few_of_many_forms_wait_and_each_is_shown_alone() {
-    for house in [with_talks(), with_talks_in_a_worker()] {
+    for house in [house_with_talks(), house_with_talks_in_worker()] {
         let Some(house) = house else { return };
-        let arguments = json!({ "form": form(json!([text("name")])), "times": 30 });
-        let Some(mut running) = asking(&house, &arguments, "cols 80") else { return };
+        let arguments = json!({ "form": form_arguments(json!([text_field("name")])), "times": 30 });
+        let Some(mut running) = start_asking(&house, &arguments, "cols 80") else { return };
         for _ in 0..9 {
             write_answer(&mut running, "/decline\n");
         }
         let output = running.wait_with_open_input().code(0);
-        assert_eq!(result(&output), json!({ "came": { "declined": 9, "limit_reached": 21 } }));
+        assert_eq!(
+            printed_result(&output),
+            json!({ "came": { "declined": 9, "limit_reached": 21 } })
+        );
     }
 }
 
 #[test]
 fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
     let house = house!(ships "talks");
-    let arguments = json!({ "form": form(json!([text("name")])) });
-    house.script(&json!({ "answers": [
+    let arguments = json!({ "form": form_arguments(json!([text_field("name")])) });
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "ask_person", "arguments": arguments } }] },
     ] }));
     let binary = house.binary().display().to_string();
     let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
     let line = format!("stty -a > before; '{binary}' run --yes go; echo ended $?; stty -a > after");
-    let Some(mut running) = shell_on_terminal(&house, &line, unchanged_command) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, unchanged_command) else { return };
     running.wait_for_question();
     running.write(b"half an answ");
     let words = format!("{binary} run --yes go");
@@ -279,22 +291,24 @@ fn unanswered_form_ends_with_its_session_and_restores_the_terminal() {
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("its form was withdrawn"), "{output}");
     assert_eq!(settings("before"), settings("after"));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn forms_work_in_plugin_commands_and_chats() {
-    let Some(house) = with_talks() else { return };
-    let Some(mut running) = on_terminal(&house, "command quiz", unchanged_command) else { return };
+    let Some(house) = house_with_talks() else { return };
+    let Some(mut running) = run_on_terminal(&house, "command quiz", unchanged_command) else {
+        return;
+    };
     write_answer(&mut running, "tea\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("outcome: answered"), "{output}");
     assert!(output.stdout.contains("drink: tea"), "{output}");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "text": "hello" }] },
     ] }));
     let editing = |command: Command| command.variable("TERM", "xterm");
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    let Some(mut running) = run_on_terminal(&house, "chat", editing) else { return };
     running.wait_for_text("> ");
     running.write(b"/quiz\r");
     write_answer(&mut running, "tea\n");

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::{House, fixture};
 
 /// Rules of a user who allows much.
@@ -41,7 +41,7 @@ command = "git push"
 "#;
 
 /// Installs the user's rules.
-pub fn rules_in_place(house: &House) {
+pub fn write_gate_rules(house: &House) {
     house.write("home/.config/jaato/permissions.toml", RULES);
 }
 
@@ -62,7 +62,7 @@ const NAMES: [&str; 12] = [
 ];
 
 /// Returns arguments that would create a file `ran`, or would be allowed because of their content.
-fn forms() -> Vec<Value> {
+fn command_forms() -> Vec<Value> {
     vec![
         json!({ "command": "touch ran" }),
         json!({ "command": "ls; touch ran" }),
@@ -95,11 +95,11 @@ fn answers_for_calls(calls: &[Value]) -> Value {
 
 #[test]
 fn no_variant_of_a_call_matches_a_rule_for_another_call() {
-    let Some(house) = with_cli() else { return };
-    rules_in_place(&house);
+    let Some(house) = house_with_cli() else { return };
+    write_gate_rules(&house);
     let calls: Vec<Value> = NAMES
         .iter()
-        .flat_map(|name| forms().into_iter().map(move |arguments| (name, arguments)))
+        .flat_map(|name| command_forms().into_iter().map(move |arguments| (name, arguments)))
         .enumerate()
         // Two of each three have the same id.
         .map(|(at, (name, arguments))| {
@@ -108,7 +108,7 @@ fn no_variant_of_a_call_matches_a_rule_for_another_call() {
         })
         .collect();
     assert_eq!(calls.len(), 216);
-    house.script(&answers_for_calls(&calls));
+    house.set_script(&answers_for_calls(&calls));
     let words = ["run", "--output", "json", "--max-steps", "40", "go"];
     let output = house.command(&words).input("y\nalways\nyes\na\n".repeat(1000)).run();
     let ran = house.path().join("workspace/ran");
@@ -120,7 +120,7 @@ fn no_variant_of_a_call_matches_a_rule_for_another_call() {
     // An allowed command runs, which proves that the rules are in place.
     let listing =
         json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "ls -a" } } });
-    house.script(&answers_for_calls(&[listing]));
+    house.set_script(&answers_for_calls(&[listing]));
     let output = house.run(&["run", "--output", "json", "go"]).code(0);
     let decided = output.json_lines();
     let decided = decided.iter().find(|line| line["event"] == "permission_decided").unwrap();
@@ -130,25 +130,25 @@ fn no_variant_of_a_call_matches_a_rule_for_another_call() {
 #[test]
 fn rules_for_shipped_tools_do_not_apply_to_an_untrusted_plugins_tool() {
     let house = house!();
-    rules_in_place(&house);
+    write_gate_rules(&house);
     // `echo` promises to be read-only, and two rules would allow it if it were shipped.
-    house.drop_in(&fixture("probe"));
+    house.ship_to_user(&fixture("probe"));
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
-    house.script(&answers_for_calls(std::slice::from_ref(&call)));
+    house.set_script(&answers_for_calls(std::slice::from_ref(&call)));
     let output = house.run(&["run", "go"]).code(6);
     assert!(output.stderr.contains("ask.unproven_promise"), "{output}");
     house.write(
         "home/.config/jaato/permissions.toml",
         &format!("{RULES}\n[[rules]]\ndecision = \"allow\"\nplugin = \"fixture-probe\"\ntool = \"echo\"\n"),
     );
-    house.script(&answers_for_calls(&[call]));
+    house.set_script(&answers_for_calls(&[call]));
     house.run(&["run", "go"]).code(0);
 }
 
 #[test]
 fn a_session_changes_no_rule() {
-    let Some(house) = with_cli() else { return };
-    rules_in_place(&house);
+    let Some(house) = house_with_cli() else { return };
+    write_gate_rules(&house);
     let before = std::fs::read(house.path().join("home/.config/jaato/permissions.toml")).unwrap();
     for words in [
         &["permission", "allow", "--command", "rm", "--options", "any"][..],
@@ -162,7 +162,7 @@ fn a_session_changes_no_rule() {
     // Neither can the model's own shell, even with the user's `--yes`.
     let line = format!("'{}' permission allow --command rm", house.binary().display());
     let call = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": line } } });
-    house.script(&answers_for_calls(&[call]));
+    house.set_script(&answers_for_calls(&[call]));
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert!(output.stderr.contains("only a user can trust"), "{output}");
     let after = std::fs::read(house.path().join("home/.config/jaato/permissions.toml")).unwrap();

@@ -6,18 +6,18 @@ use jaato_vendors::github::FakeGitHub;
 use jaato_vendors::openai::{OpenAiAnswerPiece, OpenAiTurn};
 
 use crate::house;
-use crate::support::openai::{SECRET, no_file_holds_the_key};
+use crate::support::openai::{SECRET, assert_key_not_saved};
 use crate::support::server::Server;
 use crate::support::{Command, House};
 use crate::vendors;
 
 fn add_plugin(house: &House) {
-    crate::support::provider(house, "provider_github_models");
+    crate::support::ship_provider(house, "provider_github_models");
 }
 
 fn serve_vendor(vendor: &Arc<FakeGitHub>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked))
+    vendors::start_vendor_server(move |asked| vendor.answer(asked))
 }
 
 /// Builds a command that uses a server, with a token.
@@ -46,12 +46,12 @@ fn requests_are_sent_under_the_configured_github_organization() {
         let output = command.run().code(0);
         assert_eq!(output.stdout, "It is Linux.\n");
         let path = "/orgs/moon/inference/chat/completions";
-        assert_eq!(vendor.paths(), [path, path]);
+        assert_eq!(vendor.request_paths(), [path, path]);
         assert_eq!(vendor.accepted_requests().len(), 2);
-        let last = server.asked().pop().unwrap();
+        let last = server.requests().pop().unwrap();
         assert_eq!(last.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
         assert!(!output.to_string().contains(SECRET), "{output}");
-        no_file_holds_the_key(&house);
-        house.nothing_lives();
+        assert_key_not_saved(&house);
+        house.assert_no_processes();
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::house;
 use crate::support::openai::SECRET;
-use crate::support::server::{Answer, Server, Step};
+use crate::support::server::{Answer, BodyStep, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors;
 
@@ -17,23 +17,23 @@ const CHAT: [&str; 3] = ["chat", "--model", "google/gemini-4-argon"];
 
 /// Ships the plugin with short waits.
 fn add_plugin(house: &House) {
-    crate::support::provider(house, "provider_google_genai");
+    crate::support::ship_provider(house, "provider_google_genai");
 }
 
 /// Starts a server that answers like the vendor.
 fn serve_vendor(vendor: &Arc<FakeGoogle>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked))
+    vendors::start_vendor_server(move |asked| vendor.answer(asked))
 }
 
-fn vendor(turns: impl IntoIterator<Item = GoogleTurn>) -> Arc<FakeGoogle> {
+fn fake_google(turns: impl IntoIterator<Item = GoogleTurn>) -> Arc<FakeGoogle> {
     Arc::new(FakeGoogle::new(turns))
 }
 
 #[test]
 fn google_project_can_be_set_in_a_trusted_workspaces_variables() {
     let house = house!(add_plugin);
-    let vendor = vendor([GoogleTurn::text("hello")]);
+    let vendor = fake_google([GoogleTurn::text("hello")]);
     let server = serve_vendor(&vendor);
     house.write("workspace/.env", "PROJECT_ID=theirs\nLOCATION=eu\n");
     house.run(&["trust"]).code(0);
@@ -44,7 +44,7 @@ fn google_project_can_be_set_in_a_trusted_workspaces_variables() {
         .variable("GOOGLE_CLOUD_LOCATION", "global")
         .variable("GOOGLE_CLOUD_PROJECT", "of-something-else");
     assert_eq!(command.run().code(0).stdout, "hello\n");
-    let path = server.looked().pop().unwrap().path;
+    let path = server.other_requests().pop().unwrap().path;
     assert!(path.starts_with("/v1beta1/projects/theirs/locations/global/"), "{path}");
     let wrong = house.command(&RUN).variable("GOOGLE_GENAI_USE_VERTEXAI", "perhaps").run();
     assert!(wrong.stderr.contains("`GOOGLE_GENAI_USE_VERTEXAI` wants true or false"), "{wrong}");
@@ -62,10 +62,10 @@ fn login_json(tokens: &Server) -> String {
 /// Starts a server that returns a token with another number each time.
 fn serve_tokens() -> Server {
     let given = AtomicU32::new(0);
-    Server::answering(move |_| {
+    Server::start_with(move |_| {
         let token = format!("token-{}", given.fetch_add(1, Ordering::Relaxed));
         let body = json!({ "access_token": token, "expires_in": 3599 }).to_string();
-        Answer::status(200).then(Step::Bytes(body.into_bytes()))
+        Answer::status(200).then(BodyStep::Bytes(body.into_bytes()))
     })
 }
 
@@ -73,9 +73,9 @@ fn serve_tokens() -> Server {
 fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
     let house = house!(add_plugin);
     let (tokens, vendor) =
-        (serve_tokens(), vendor([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
+        (serve_tokens(), fake_google([GoogleTurn::text("hello"), GoogleTurn::text("again")]));
     let answers = Arc::clone(&vendor);
-    let server = vendors::serve(move |asked| {
+    let server = vendors::start_vendor_server(move |asked| {
         if asked.header("authorization") == Some("Bearer token-0") {
             let refused = json!({ "error": { "code": 401, "status": "UNAUTHENTICATED" } });
             let body = refused.to_string().into_bytes();
@@ -90,8 +90,8 @@ fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
         .variable("PROJECT_ID", "mine");
     let output = command.input("one\ntwo\n").run().code(0);
     assert!(output.stdout.contains("hello") && output.stdout.contains("again"), "{output}");
-    assert_eq!(tokens.looked().len(), 2, "a second token replaces the refused one");
-    let last = server.looked().pop().unwrap();
+    assert_eq!(tokens.other_requests().len(), 2, "a second token replaces the refused one");
+    let last = server.other_requests().pop().unwrap();
     assert_eq!(last.header("authorization"), Some("Bearer token-1"));
     assert_eq!(last.header("x-goog-user-project"), Some("billed"));
     assert!(!output.to_string().contains("token-"), "{output}");
@@ -106,7 +106,7 @@ fn google_tokens_are_created_from_the_users_login_and_renewed_if_refused() {
 #[test]
 fn google_credentials_file_can_be_named_in_a_workspace_and_must_exist() {
     let house = house!(add_plugin);
-    let (tokens, vendor) = (serve_tokens(), vendor([GoogleTurn::text("hello")]));
+    let (tokens, vendor) = (serve_tokens(), fake_google([GoogleTurn::text("hello")]));
     let server = serve_vendor(&vendor);
     let lines =
         "PROJECT_ID=theirs\nLOCATION=global\nGOOGLE_APPLICATION_CREDENTIALS=keys/mine.json\n";
@@ -116,7 +116,10 @@ fn google_credentials_file_can_be_named_in_a_workspace_and_must_exist() {
     let at =
         |words: &[&str]| house.command(words).variable("GOOGLE_GEMINI_BASE_URL", server.root_url());
     assert_eq!(at(&RUN).run().code(0).stdout, "hello\n");
-    assert_eq!(server.looked().pop().unwrap().header("authorization"), Some("Bearer token-0"));
+    assert_eq!(
+        server.other_requests().pop().unwrap().header("authorization"),
+        Some("Bearer token-0")
+    );
     house.write("workspace/.env", &lines.replace("mine.json", "none.json"));
     house.run(&["trust"]).code(0);
     let output = at(&RUN).run().code(3);
@@ -131,15 +134,15 @@ fn google_credentials_file_can_be_named_in_a_workspace_and_must_exist() {
 #[test]
 fn untrusted_google_plugin_receives_no_variables() {
     let house = house!();
-    let built = fixtures::house().unwrap().join("plugins");
-    house.drop_in(&built.join(library_name("provider_google_genai")));
-    let server = serve_vendor(&vendor([]));
+    let built = fixtures::test_house().unwrap().join("plugins");
+    house.ship_to_user(&built.join(library_name("provider_google_genai")));
+    let server = serve_vendor(&fake_google([]));
     let command = house
         .command(&RUN)
         .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
         .variable("PROJECT_ID", "private");
     let output = command.run();
-    let asked = server.looked();
+    let asked = server.other_requests();
     assert!(!asked.is_empty(), "{output}");
     for asked in asked {
         assert!(asked.path.starts_with("/v1beta/models"), "{}", asked.path);

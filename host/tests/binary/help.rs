@@ -11,11 +11,11 @@ use crate::support::House;
 
 /// Returns the words of every command in `--help`, including groups, in the order of the help. The
 /// first is jaato itself, without words.
-fn commands(house: &House) -> Vec<Vec<String>> {
+fn list_commands(house: &House) -> Vec<Vec<String>> {
     let mut commands = vec![vec![]];
     let mut next = 0;
     while let Some(words) = commands.get(next).cloned() {
-        let help = help_of(house, &words);
+        let help = help_text(house, &words);
         let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
         let rows = listed.unwrap_or_default().lines().filter(|line| !line.starts_with("   "));
         let names = rows.filter_map(|row| row.split_whitespace().next());
@@ -27,18 +27,18 @@ fn commands(house: &House) -> Vec<Vec<String>> {
     commands
 }
 
-fn help_of(house: &House, words: &[String]) -> String {
+fn help_text(house: &House, words: &[String]) -> String {
     let words: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
-    house.run(&words).silent().stdout
+    house.run(&words).expect_silent().stdout
 }
 
 #[test]
 fn every_command_has_a_help() {
     let house = house!();
     let mut kept = BTreeSet::new();
-    for words in commands(&house) {
+    for words in list_commands(&house) {
         let file = if words.is_empty() { "jaato".to_owned() } else { words.join("-") } + ".txt";
-        expect_file![format!("help/{file}")].assert_eq(&help_of(&house, &words));
+        expect_file![format!("help/{file}")].assert_eq(&help_text(&house, &words));
         kept.insert(file);
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/binary/help");
@@ -48,7 +48,7 @@ fn every_command_has_a_help() {
 }
 
 #[track_caller]
-fn check(words: &str, expected: Expect) {
+fn check_usage_error(words: &str, expected: Expect) {
     let house = house!();
     let words: Vec<&str> = words.split_whitespace().collect();
     let output = house.run(&words);
@@ -65,7 +65,7 @@ fn jaato_without_a_command_prints_the_help() {
 
 #[test]
 fn unknown_command_error_suggests_the_nearest_command() {
-    check(
+    check_usage_error(
         "tols list",
         expect![[r#"
         exit 2
@@ -83,7 +83,7 @@ fn unknown_command_error_suggests_the_nearest_command() {
 
 #[test]
 fn unknown_option_error_suggests_the_nearest_option() {
-    check(
+    check_usage_error(
         "tool list --jsn",
         expect![[r#"
         exit 2
@@ -101,7 +101,7 @@ fn unknown_option_error_suggests_the_nearest_option() {
 
 #[test]
 fn missing_argument_is_an_error() {
-    check(
+    check_usage_error(
         "plugin trust moon.so",
         expect![[r#"
         exit 2
@@ -118,7 +118,7 @@ fn missing_argument_is_an_error() {
 
 #[test]
 fn a_call_needs_a_tool_or_a_batch() {
-    check(
+    check_usage_error(
         "call",
         expect![[r#"
         exit 2
@@ -135,7 +135,7 @@ fn a_call_needs_a_tool_or_a_batch() {
 
 #[test]
 fn call_command_refuses_a_tool_together_with_a_batch() {
-    check(
+    check_usage_error(
         "call get_environment --batch",
         expect![[r#"
         exit 2
@@ -151,7 +151,7 @@ fn call_command_refuses_a_tool_together_with_a_batch() {
 
 #[test]
 fn output_option_accepts_only_text_and_json() {
-    check(
+    check_usage_error(
         "run --output yaml hello",
         expect![[r#"
         exit 2
@@ -167,7 +167,7 @@ fn output_option_accepts_only_text_and_json() {
 #[test]
 fn version_option_prints_the_version() {
     let house = house!();
-    let version = house.run(&["--version"]).silent().stdout;
+    let version = house.run(&["--version"]).expect_silent().stdout;
     assert_eq!(version, format!("jaato {}\n", env!("CARGO_PKG_VERSION")));
 }
 
@@ -175,8 +175,8 @@ fn version_option_prints_the_version() {
 fn global_options_stand_before_or_after_the_command() {
     let house = house!();
     let folder = house.given_folder().display().to_string();
-    let before = house.run(&["--plugin-dir", &folder, "--offline", "tool", "list"]).silent();
-    let after = house.run(&["tool", "list", "--plugin-dir", &folder, "--offline"]).silent();
+    let before = house.run(&["--plugin-dir", &folder, "--offline", "tool", "list"]).expect_silent();
+    let after = house.run(&["tool", "list", "--plugin-dir", &folder, "--offline"]).expect_silent();
     assert_eq!(before.stdout, after.stdout);
 }
 
@@ -196,7 +196,7 @@ fn a_worker_is_started_by_jaato_alone() {
 fn the_document_of_commands_names_every_command() {
     let house = house!();
     let document = include_str!("../../../docs/commands.md");
-    for words in commands(&house) {
+    for words in list_commands(&house) {
         let Some((name, group)) = words.split_last() else { continue };
         // A row names a group once, and its further commands follow without it.
         let row = format!("`jaato {}", words.first().unwrap());

@@ -3,33 +3,33 @@
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::support::answers::says;
+use crate::support::answers::text_answer;
 use crate::support::command::Output;
 use crate::support::{Command, House, fixture, fixtures, library_name};
-use crate::terminal::{on_terminal, shell_on_terminal};
+use crate::terminal::{run_on_terminal, run_shell_on_terminal};
 
-fn keeps() -> Value {
+fn keep_text_answer() -> Value {
     json!({ "steps": [{ "call": { "name": "keep_text", "arguments": { "text": "t" } } }] })
 }
 
 /// Returns the script of a model that makes one call and must get this result.
-fn calls_once(result: &str) -> Value {
+fn script_one_call(result: &str) -> Value {
     let told = json!({ "expect": { "tool_result": result }, "steps": [{ "text": "done" }] });
-    json!({ "answers": [keeps(), told] })
+    json!({ "answers": [keep_text_answer(), told] })
 }
 
 /// Returns an installation with a plugin that has every hook, configured by settings.
-fn with_hooks(settings: &str, script: &Value) -> Option<House> {
+fn house_with_hooks(settings: &str, script: &Value) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hooks"));
-    house.script(script);
+    house.set_script(script);
     house.configure_more(&format!("[plugins.fixture-hooks]\n{settings}\n"));
     Some(house)
 }
 
 #[track_caller]
 fn check_call(settings: &str, result: &str) {
-    let Some(house) = with_hooks(settings, &calls_once(result)) else { return };
+    let Some(house) = house_with_hooks(settings, &script_one_call(result)) else { return };
     check_house(&house);
 }
 
@@ -37,10 +37,10 @@ fn check_call(settings: &str, result: &str) {
 fn check_house(house: &House) {
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
-fn events(output: &Output, name: &str) -> Vec<Value> {
+fn events_named(output: &Output, name: &str) -> Vec<Value> {
     let lines = output.json_lines().into_iter();
     lines.filter(|line| line["event"] == name).collect()
 }
@@ -71,29 +71,31 @@ fn failing_guard_plugin_denies_the_call_and_is_named() {
     for (way, why) in ways {
         check_call(&format!("before_tool = \"{way}\""), &format!("{named}{why}"));
     }
-    let Some(house) = with_hooks("before_tool = \"exit\"", &calls_once(named)) else { return };
-    house.isolate("*");
+    let Some(house) = house_with_hooks("before_tool = \"exit\"", &script_one_call(named)) else {
+        return;
+    };
+    house.isolate_plugin("*");
     check_house(&house);
 }
 
 #[test]
 fn a_guard_whose_worker_died_is_asked_again() {
     let script = json!({ "answers": [
-        keeps(),
-        { "expect": { "tool_result": "is denied because the guard plugin `fixture-hooks`" }, "steps": keeps()["steps"] },
+        keep_text_answer(),
+        { "expect": { "tool_result": "is denied because the guard plugin `fixture-hooks`" }, "steps": keep_text_answer()["steps"] },
         { "expect": { "tool_result": "is denied" }, "steps": [{ "text": "done" }] },
     ] });
-    let Some(house) = with_hooks("before_tool = \"once-exit\"", &script) else { return };
-    house.isolate("*");
+    let Some(house) = house_with_hooks("before_tool = \"once-exit\"", &script) else { return };
+    house.isolate_plugin("*");
     let output = house.run(&["run", "--yes", "go"]).code(0);
     // Each new worker has forgotten the earlier questions.
     assert_eq!(output.stderr.matches("denies the call, because it failed").count(), 2, "{output}");
     let script = json!({ "answers": [
-        keeps(),
-        { "expect": { "tool_result": "is denied" }, "steps": keeps()["steps"] },
+        keep_text_answer(),
+        { "expect": { "tool_result": "is denied" }, "steps": keep_text_answer()["steps"] },
         { "expect": { "tool_result": r#"{"kept":"t"}"# }, "steps": [{ "text": "done" }] },
     ] });
-    let Some(house) = with_hooks("before_tool = \"once-panic\"", &script) else {
+    let Some(house) = house_with_hooks("before_tool = \"once-panic\"", &script) else {
         return;
     };
     house.run(&["run", "--yes", "go"]).code(0);
@@ -103,7 +105,7 @@ fn a_guard_whose_worker_died_is_asked_again() {
 fn guard_that_cannot_be_described_denies_calls() {
     let house = house!(ships "broken_guard");
     house.ship(&fixture("hooks"));
-    house.script(&calls_once("the guard plugin `fixture-broken-guard` failed"));
+    house.set_script(&script_one_call("the guard plugin `fixture-broken-guard` failed"));
     house.run(&["run", "--yes", "go"]).code(0);
     let called = house.run(&["call", "keep_text", r#"{"text": "t"}"#]).code(6);
     assert!(called.stderr.contains("jaato plugin disable fixture-broken-guard"), "{called}");
@@ -114,7 +116,7 @@ fn guard_that_cannot_be_described_denies_calls() {
 #[test]
 fn a_guard_sees_a_call_that_a_person_types() {
     let script = json!({ "answers": [] });
-    let Some(house) = with_hooks("before_tool = \"deny\"", &script) else { return };
+    let Some(house) = house_with_hooks("before_tool = \"deny\"", &script) else { return };
     let output = house.run(&["call", "keep_text", r#"{"text": "t"}"#]);
     assert!(output.code != 0 && output.stderr.contains("not tonight"), "{output}");
 }
@@ -122,7 +124,7 @@ fn a_guard_sees_a_call_that_a_person_types() {
 #[test]
 fn untrusted_hook_plugin_is_asked_only_while_its_hook_is_granted() {
     let house = house!(drops in "hooks");
-    house.script(&calls_once("kept"));
+    house.set_script(&script_one_call("kept"));
     house.configure_more("[plugins.fixture-hooks]\nbefore_tool = \"deny\"\n");
     let allowed = ["run", "--allow", "fixture-hooks:keep_text", "go"];
     house.run(&allowed).code(0);
@@ -138,10 +140,12 @@ fn untrusted_hook_plugin_is_asked_only_while_its_hook_is_granted() {
 #[test]
 fn guard_can_require_a_prompt_that_shows_a_preview() {
     let settings = "before_tool = \"ask\"";
-    let Some(house) = with_hooks(settings, &calls_once("\"kept\":\"t\"")) else {
+    let Some(house) = house_with_hooks(settings, &script_one_call("\"kept\":\"t\"")) else {
         return;
     };
-    let Some(mut running) = on_terminal(&house, "run --yes go", unchanged_command) else { return };
+    let Some(mut running) = run_on_terminal(&house, "run --yes go", unchanged_command) else {
+        return;
+    };
     running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
@@ -161,9 +165,11 @@ fn failing_or_huge_preview_does_not_block_the_prompt() {
         ("preview = \"write\"", "cannot preview the call to `keep_text`"),
         ("preview = \"huge\"", "more lines"),
     ] {
-        let script = calls_once("\"kept\":\"t\"");
-        let Some(house) = with_hooks(settings, &script) else { return };
-        let Some(mut running) = on_terminal(&house, "run go", unchanged_command) else { return };
+        let script = script_one_call("\"kept\":\"t\"");
+        let Some(house) = house_with_hooks(settings, &script) else { return };
+        let Some(mut running) = run_on_terminal(&house, "run go", unchanged_command) else {
+            return;
+        };
         running.wait_for_question();
         running.write(b"y\n");
         let output = running.wait_with_open_input().code(0);
@@ -177,14 +183,14 @@ const RED: &str = "\u{1b}[31m";
 
 #[test]
 fn previewed_file_changes_are_drawn_by_line_without_terminal_sequences() {
-    let script = calls_once("\"kept\":\"t\"");
+    let script = script_one_call("\"kept\":\"t\"");
     for variable in ["CLICOLOR_FORCE", "NO_COLOR"] {
         let change = |command: Command| command.variable(variable, "1");
         let has_colours = variable == "CLICOLOR_FORCE";
-        let Some(house) = with_hooks("preview = \"changes\"", &script) else { return };
+        let Some(house) = house_with_hooks("preview = \"changes\"", &script) else { return };
         let line =
             format!("stty -echo rows 24 cols 80; exec '{}' run go", house.binary().display());
-        let Some(mut running) = shell_on_terminal(&house, &line, change) else { return };
+        let Some(mut running) = run_shell_on_terminal(&house, &line, change) else { return };
         running.wait_for_text("Show all of it");
         running.wait_for_question();
         running.write(b"s\n");
@@ -218,8 +224,8 @@ fn previewed_file_changes_are_drawn_by_line_without_terminal_sequences() {
 #[test]
 fn unprompted_file_change_is_shortened_for_users_and_whole_in_events() {
     let settings = "preview = \"changes\"";
-    let script = calls_once("\"kept\":\"t\"");
-    let Some(house) = with_hooks(settings, &script) else { return };
+    let script = script_one_call("\"kept\":\"t\"");
+    let Some(house) = house_with_hooks(settings, &script) else { return };
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert!(output.stderr.contains("fixture-hooks: created notes/new.txt (+40 -0)\n"), "{output}");
     for line in
@@ -228,9 +234,9 @@ fn unprompted_file_change_is_shortened_for_users_and_whole_in_events() {
         assert!(output.stderr.contains(line), "{line}: {output}");
     }
     assert!(!output.stderr.contains("row 12"), "{output}");
-    let Some(house) = with_hooks(settings, &script) else { return };
+    let Some(house) = house_with_hooks(settings, &script) else { return };
     let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
-    let changed = events(&output, "file_changed");
+    let changed = events_named(&output, "file_changed");
     assert_eq!(changed.len(), 2, "{output}");
     let change = &changed[0]["change"];
     assert_eq!(change["new"], "before\nt\n", "{change:#}");
@@ -243,21 +249,21 @@ fn before_prompt_text_is_sent_reported_and_shown_by_show_prompt() {
     let script = json!({ "answers": [
         { "expect": { "data": "milk is on the list", "prompt": "milk" }, "steps": [{ "text": "done" }] },
     ] });
-    let Some(house) = with_hooks("before_prompt = \"add\"", &script) else { return };
+    let Some(house) = house_with_hooks("before_prompt = \"add\"", &script) else { return };
     let output = house.run(&["run", "--output", "json", "milk"]).code(0);
-    let added = events(&output, "prompt_added");
+    let added = events_named(&output, "prompt_added");
     assert_eq!(added.len(), 1, "{output}");
     assert_eq!((&added[0]["source"], &added[0]["tokens"]), (&json!("fixture-hooks"), &json!(5)));
     let shown = house.run(&["run", "--show-prompt", "milk"]).code(0);
     let part = "--- before the task, by fixture-hooks (about 5 tokens)\nmilk is on the list\n";
     assert!(shown.stdout.contains(part), "{shown}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn refused_prompt_ends_the_run_and_names_the_plugin() {
     let script = json!({ "answers": [] });
-    let Some(house) = with_hooks("before_prompt = \"refuse\"", &script) else { return };
+    let Some(house) = house_with_hooks("before_prompt = \"refuse\"", &script) else { return };
     let output = house.run(&["run", "milk"]).code(6);
     let told = "plugin `fixture-hooks` refused the prompt: it is night";
     assert!(output.stderr.contains(told), "{output}");
@@ -270,15 +276,15 @@ fn hooks_of_a_session_add_text_and_continue_a_turn_after_a_program() {
         { "expect": { "data": "two tests fail" }, "steps": [{ "text": "two" }] },
     ] });
     let settings = "session_start = \"add\"\nturn_end = \"run\"\nsession_end = \"home-run\"";
-    let Some(house) = with_hooks(settings, &script) else { return };
-    let Some(installed) = fixtures::house() else { return };
+    let Some(house) = house_with_hooks(settings, &script) else { return };
+    let Some(installed) = fixtures::test_house() else { return };
     house.ship(&installed.join("plugins").join(library_name("environment_local")));
     let output = house.run(&["run", "--output", "json", "milk"]).code(0);
     assert_eq!(output.stderr, "", "{output}");
-    let continued = events(&output, "turn_continued");
+    let continued = events_named(&output, "turn_continued");
     assert_eq!(continued.len(), 1, "{output}");
     assert_eq!(continued[0]["text"], "two tests fail");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -288,7 +294,7 @@ fn deadline_of_a_hook_is_paused_while_a_model_answers_it() {
         { "steps": [{ "wait_ms": 1500 }, { "text": "full" }] },
         { "expect": { "prompt": "milk" }, "steps": [{ "text": "done" }] },
     ] });
-    let Some(house) = with_hooks("session_start = \"model\"", &script) else { return };
+    let Some(house) = house_with_hooks("session_start = \"model\"", &script) else { return };
     let output = house.run(&["run", "milk"]).code(0);
     assert!(output.stdout == "done\n" && !output.stderr.contains("skipped"), "{output}");
 }
@@ -297,7 +303,7 @@ fn deadline_of_a_hook_is_paused_while_a_model_answers_it() {
 fn hook_runs_programs_and_asks_models_only_with_a_grant() {
     for (way, grant) in [("run", "process"), ("home-run", "process"), ("model", "model.complete")] {
         let house = house!(drops in "hooks");
-        house.script(&json!({ "answers": [says("done")] }));
+        house.set_script(&json!({ "answers": [text_answer("done")] }));
         house.configure_more(&format!("[plugins.fixture-hooks]\nsession_start = \"{way}\"\n"));
         house.run(&["plugin", "grant", "fixture-hooks", "session_start"]).code(0);
         let output = house.run(&["run", "go"]).code(0);
@@ -312,8 +318,8 @@ fn failing_hooks_are_skipped_and_reported() {
         let settings = format!(
             "before_prompt = \"{way}\"\nbefore_request = \"{way}\"\nafter_tool = \"{way}\""
         );
-        let script = calls_once(r#"{"kept":"t"}"#);
-        let Some(house) = with_hooks(&settings, &script) else { return };
+        let script = script_one_call(r#"{"kept":"t"}"#);
+        let Some(house) = house_with_hooks(&settings, &script) else { return };
         let output = house.run(&["run", "--yes", "go"]).code(0);
         assert_eq!(output.stdout, "done\n", "{way} {output}");
         for hook in ["before_prompt", "before_request", "after_tool"] {
@@ -329,13 +335,13 @@ fn huge_prompt_addition_is_truncated_and_only_some_options_may_change() {
         { "expect": { "data": "be brief" }, "steps": [{ "text": "done" }] },
     ] });
     let settings = "before_prompt = \"huge\"\nbefore_request = \"change\"";
-    let Some(house) = with_hooks(settings, &script) else { return };
+    let Some(house) = house_with_hooks(settings, &script) else { return };
     let output = house.run(&["run", "--output", "json", "go"]).code(0);
-    let added = events(&output, "prompt_added");
+    let added = events_named(&output, "prompt_added");
     assert_eq!((&added[0]["tokens"], &added[0]["cut"]), (&json!(2000), &json!(true)));
-    let changed = events(&output, "request_changed");
+    let changed = events_named(&output, "request_changed");
     assert_eq!(changed[0]["options"], json!(["temperature"]));
-    let Some(house) = with_hooks("before_request = \"lie\"", &script) else { return };
+    let Some(house) = house_with_hooks("before_request = \"lie\"", &script) else { return };
     let output = house.run(&["run", "go"]);
     assert!(output.stderr.contains("a hook cannot change the option `session_key`"), "{output}");
 }
@@ -352,7 +358,7 @@ fn event_hook_gets_or_counts_every_event_and_never_delays_the_turn() {
     let storm: Vec<Value> = (0..10_000).map(|_| json!({ "text": "x" })).collect();
     let script = json!({ "answers": [{ "steps": storm }] });
     for way in ["", "hang", "fail"] {
-        let Some(house) = with_hooks("", &script) else { return };
+        let Some(house) = house_with_hooks("", &script) else { return };
         let heard = house.path().join("heard");
         house.configure_more(&format!("event = \"{way}\"\nheard = \"{}\"\n", heard.display()));
         let output = house.run(&["run", "--output", "json", "go"]).code(0);
@@ -368,13 +374,13 @@ fn event_hook_gets_or_counts_every_event_and_never_delays_the_turn() {
             }
             _ => assert!(counts[0] <= 3 * 64, "{way} {counts:?}"),
         }
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn command_completions_come_from_its_schema_and_its_plugin() {
-    let Some(house) = with_hooks("", &json!({ "answers": [] })) else { return };
+    let Some(house) = house_with_hooks("", &json!({ "answers": [] })) else { return };
     let complete = |words: &[&str]| {
         let output = house.run(&[&["command", "pick", "--complete"], words].concat());
         output.code(0).stdout
@@ -390,7 +396,7 @@ fn command_completions_come_from_its_schema_and_its_plugin() {
 fn late_or_excess_completions_are_left_out() {
     for (way, lines) in [("hang", 0), ("panic", 0), ("write", 0), ("storm", 100)] {
         let settings = format!("words = \"{way}\"");
-        let Some(house) = with_hooks(&settings, &json!({ "answers": [] })) else {
+        let Some(house) = house_with_hooks(&settings, &json!({ "answers": [] })) else {
             return;
         };
         let output = house.run(&["command", "pick", "--complete", "shopping", ""]).code(0);
@@ -400,10 +406,12 @@ fn late_or_excess_completions_are_left_out() {
 
 #[test]
 fn tab_key_completes_command_names_and_words_in_a_chat() {
-    let Some(house) = with_hooks("", &json!({ "answers": [says("hello")] })) else { return };
+    let Some(house) = house_with_hooks("", &json!({ "answers": [text_answer("hello")] })) else {
+        return;
+    };
     let line = format!("exec '{}' chat hi", house.binary().display());
     let editing = |command: Command| command.variable("TERM", "xterm");
-    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, editing) else { return };
     running.wait_for_text("hello");
     running.wait_for_text("> ");
     running.write(b"/pi\tsh\tmil\t\r");
@@ -414,7 +422,7 @@ fn tab_key_completes_command_names_and_words_in_a_chat() {
     // Ctrl-U deletes the typed text.
     running.write(b"\x15/quit\r");
     running.wait_with_open_input();
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 fn unchanged_command(command: Command) -> Command {

@@ -18,7 +18,7 @@ const MESSAGES: usize = 3;
 #[track_caller]
 fn ship_and_script(house: &House, plugin: &str, tool: &str, arguments: &Value, told: &str) {
     house.ship(&fixture(plugin));
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": tool, "arguments": arguments } }] },
         { "expect": { "tool_result": told, "messages": MESSAGES },
           "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } }] },
@@ -32,7 +32,7 @@ fn ship_and_script(house: &House, plugin: &str, tool: &str, arguments: &Value, t
 fn shown_output(house: &House) -> String {
     let output = house.run(&["run", "--yes", "try it"]).code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
     let text = without_block_notice(&output.to_string());
     let (_, after) = text.split_once("--- stderr\n").unwrap_or_else(|| panic!("{output}"));
     let (bad, _) =
@@ -48,7 +48,7 @@ fn without_block_notice(text: &str) -> String {
 
 /// Checks the user's view of each of these tool calls, and the model's error.
 #[track_caller]
-fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
+fn check_hostile_calls(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
     let all = calls.iter().map(|(tool, arguments, told)| {
         let house = House::new()?;
         ship_and_script(&house, plugin, tool, arguments, told);
@@ -60,7 +60,7 @@ fn check(plugin: &str, calls: &[(&str, Value, &str)], expected: Expect) {
 
 #[test]
 fn panic_anywhere_fails_only_the_call() {
-    check(
+    check_hostile_calls(
         "probe",
         &[
             ("panic", json!({ "place": "now" }), "boom now"),
@@ -115,7 +115,7 @@ fn user_is_told_during_a_call_that_its_plugin_blocks_a_thread() {
     for is_isolated in [false, true] {
         let house = house!(ships "probe");
         if is_isolated {
-            house.isolate("fixture-probe");
+            house.isolate_plugin("fixture-probe");
         }
         let until = house.path().join("until");
         let arguments = json!({ "how": "sleep", "until": until }).to_string();
@@ -123,7 +123,7 @@ fn user_is_told_during_a_call_that_its_plugin_blocks_a_thread() {
         running.wait_for_error("plugin `fixture-probe` has blocked a thread for more than 1 s");
         house.write("until", "");
         running.finish().code(0);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -138,7 +138,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
                     executor 3 times";
     let cwd = json!({ "call": { "name": "get_environment", "arguments": { "aspect": "cwd" } } });
     let echo = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [block(1)] },
         { "expect": { "messages": 3 }, "steps": [block(2)] },
         { "expect": { "messages": 5 }, "steps": [block(3)] },
@@ -149,7 +149,7 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
     let running = house.command(&["run", "--yes", "try it"]).no_input().start();
     // A blocked thread is reported once. Its call may then end.
     for number in 1..3 {
-        wait_for_misdeeds(&house, number);
+        wait_for_blocked_threads(&house, number);
         house.write(&format!("end-{number}"), "");
     }
     let output = running.finish().code(0);
@@ -174,16 +174,16 @@ fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
         [environment] get_environment cwd
           environment │ ✓ cwd $HOUSE/workspace
     "#]].assert_eq(&without_block_notice(&output.to_string()));
-    wait_for_misdeeds(&house, 3);
+    wait_for_blocked_threads(&house, 3);
     house.wait_for_log("its blocking work belongs on the pool; it is disabled");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Waits until the log reports this many blocked threads.
 #[track_caller]
-fn wait_for_misdeeds(house: &House, count: usize) {
+fn wait_for_blocked_threads(house: &House, count: usize) {
     let bound = Instant::now() + DEADLINE;
-    let log = house.cache().join("jaato.log");
+    let log = house.cache_folder().join("jaato.log");
     let told = "the plugin `fixture-probe` blocked a thread for ";
     while std::fs::read_to_string(&log).unwrap_or_default().matches(told).count() < count {
         assert!(Instant::now() < bound, "the log does not report {count} blocked threads");
@@ -193,7 +193,7 @@ fn wait_for_misdeeds(house: &House, count: usize) {
 
 #[test]
 fn malformed_answer_error_or_event_fails_only_the_call() {
-    check(
+    check_hostile_calls(
         "liar",
         &[
             ("not_json", json!({}), "the answer is invalid"),

@@ -13,11 +13,11 @@ use crate::support::{Command, House, fixture, library_name};
 const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
 /// Returns the path under which the echo is installed.
-fn echo_place(house: &House) -> PathBuf {
+fn echo_path(house: &House) -> PathBuf {
     house.user_plugins().join(library_name("fixture_echo"))
 }
 
-fn text(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -31,8 +31,8 @@ fn check_folder(house: &House, expected: &[&str]) {
 }
 
 /// Packs files of the given folder as users do.
-fn pack(house: &House, archive: &str, files: &[&str]) -> String {
-    let archive = text(&house.path().join(archive));
+fn pack_archive(house: &House, archive: &str, files: &[&str]) -> String {
+    let archive = path_text(&house.path().join(archive));
     let mut tar = std::process::Command::new("tar");
     tar.arg("-C").arg(house.given_folder()).args(["-caf", &archive]).args(files);
     assert!(tar.status().unwrap().success());
@@ -42,8 +42,8 @@ fn pack(house: &House, archive: &str, files: &[&str]) -> String {
 #[test]
 fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
     let house = house!();
-    let given = house.give("any name.so", &fs::read(fixture("echo")).unwrap());
-    let output = house.run(&["plugin", "install", &text(&given)]).silent();
+    let given = house.write_given_file("any name.so", &fs::read(fixture("echo")).unwrap());
+    let output = house.run(&["plugin", "install", &path_text(&given)]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -53,7 +53,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
-    let place = echo_place(&house);
+    let place = echo_path(&house);
     assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(house.run(&COUNT_BYTES).code(0).json(), json!({ "bytes": 3 }));
 
@@ -62,8 +62,8 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
         list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
     let path = format!("{}:/usr/bin:/bin", house.path().join("bin").display());
     let trust = Command::program(&house, "sh", &["-c", command.unwrap()]).variable("PATH", path);
-    trust.run().silent();
-    let again = house.run(&["plugin", "install", &text(&given)]).silent();
+    trust.run().expect_silent();
+    let again = house.run(&["plugin", "install", &path_text(&given)]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -85,8 +85,8 @@ fn installed_plugin_replaces_an_older_file_without_writing_to_it() {
     let mut newer = fs::read(fixture("echo")).unwrap();
     let before = newer.clone();
     newer.push(0);
-    let given = house.give("echo.so", &newer);
-    house.run(&["plugin", "install", &text(&given)]).silent();
+    let given = house.write_given_file("echo.so", &newer);
+    house.run(&["plugin", "install", &path_text(&given)]).expect_silent();
     check_folder(&house, &["old.so"]);
     assert_eq!(fs::read(&old).unwrap(), newer);
     let mut mapped = Vec::new();
@@ -99,26 +99,26 @@ fn a_folder_and_an_archive_are_installed() {
     let house = house!();
     let bytes = fs::read(fixture("echo")).unwrap();
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    house.give("flat/echo.so", &bytes);
-    house.give("flat/README.md", b"echo");
-    house.give(&format!("echo-1/lib/{triple}/echo.so"), &bytes);
-    house.give("echo-1/lib/x86_64-pc-windows-msvc/echo.dll", b"MZ");
-    house.give("echo-1/README.md", b"echo");
-    let given = |name: &str| text(&house.given_folder().join(name));
+    house.write_given_file("flat/echo.so", &bytes);
+    house.write_given_file("flat/README.md", b"echo");
+    house.write_given_file(&format!("echo-1/lib/{triple}/echo.so"), &bytes);
+    house.write_given_file("echo-1/lib/x86_64-pc-windows-msvc/echo.dll", b"MZ");
+    house.write_given_file("echo-1/README.md", b"echo");
+    let given = |name: &str| path_text(&house.given_folder().join(name));
     let whats = [
         given("flat"),
         given("echo-1"),
-        pack(&house, "flat.tar", &["flat"]),
-        pack(&house, "many.tar.gz", &["echo-1"]),
+        pack_archive(&house, "flat.tar", &["flat"]),
+        pack_archive(&house, "many.tar.gz", &["echo-1"]),
         // The content decides, not the extension.
-        pack(&house, "file.tgz", &["flat/echo.so"]),
+        pack_archive(&house, "file.tgz", &["flat/echo.so"]),
     ];
     for what in whats {
-        let output = house.run(&["plugin", "install", &what]).silent();
+        let output = house.run(&["plugin", "install", &what]).expect_silent();
         assert!(output.stdout.starts_with("installed `fixture-echo` 0.1.0: tools"), "{output}");
         check_folder(&house, &["libfixture_echo.so"]);
-        assert!(fs::read(echo_place(&house)).unwrap() == bytes, "{what}");
-        house.run(&["plugin", "remove", "fixture-echo"]).silent();
+        assert!(fs::read(echo_path(&house)).unwrap() == bytes, "{what}");
+        house.run(&["plugin", "remove", "fixture-echo"]).expect_silent();
         check_folder(&house, &[]);
     }
 }
@@ -126,14 +126,14 @@ fn a_folder_and_an_archive_are_installed() {
 #[track_caller]
 fn assert_refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) {
     let output = house.run(&["plugin", "install", what]).code(code);
-    expected.assert_eq(&house.clean(&output.stderr));
+    expected.assert_eq(&house.normalize_output(&output.stderr));
     check_folder(house, &[]);
 }
 
 #[test]
 fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     let house = house!();
-    let text_file = text(&house.give("moon.so", b"text"));
+    let text_file = path_text(&house.write_given_file("moon.so", b"text"));
     assert_refused(
         &house,
         &text_file,
@@ -144,7 +144,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
     );
     let check = house.run(&["plugin", "check", &text_file]).code(4);
     assert_eq!(house.run(&["plugin", "install", &text_file]).stderr, check.stderr);
-    let none = text(&house.given_folder().join("none"));
+    let none = path_text(&house.given_folder().join("none"));
     assert_refused(
         &house,
         &none,
@@ -162,10 +162,10 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
         hint: download it, check its source, then run `jaato plugin install FILE`
     "#]],
     );
-    house.give("crate/Cargo.toml", b"[package]");
+    house.write_given_file("crate/Cargo.toml", b"[package]");
     assert_refused(
         &house,
-        &text(&house.given_folder().join("crate")),
+        &path_text(&house.given_folder().join("crate")),
         4,
         expect![[r#"
             error: `$HOUSE/given/crate` is a crate's sources, not a plugin
@@ -177,7 +177,7 @@ fn unusable_plugin_is_refused_with_the_error_of_plugin_check() {
 #[test]
 fn a_plugin_that_dies_when_it_is_described_is_not_installed() {
     let house = house!();
-    let given = text(&fixture("aborts"));
+    let given = path_text(&fixture("aborts"));
     let check = house.run(&["plugin", "check", &given]).code(4);
     let install = house.run(&["plugin", "install", &given]).code(4);
     assert_eq!(install.stderr, check.stderr);
@@ -190,7 +190,7 @@ fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
     let house = house!(ships "echo");
     assert_refused(
         &house,
-        &text(&fixture("echo")),
+        &path_text(&fixture("echo")),
         4,
         expect![[r#"
             error: plugin `fixture-echo` has the name of a shipped plugin: `$HOUSE/plugins/libfixture_echo.so`
@@ -202,14 +202,14 @@ fn install_does_not_replace_a_shipped_plugin_or_an_unrelated_file() {
         error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so`
         hint: `jaato plugin disable fixture-echo` disables it
     "#]]
-    .assert_eq(&house.clean(&output.stderr));
-    house.drop_in(&fixture("probe"));
+    .assert_eq(&house.normalize_output(&output.stderr));
+    house.ship_to_user(&fixture("probe"));
     let place = house.user_plugins().join(library_name("fixture_probe"));
-    fs::rename(&place, echo_place(&house)).unwrap();
-    fs::remove_file(house.shipped().join(library_name("fixture_echo"))).unwrap();
-    let output = house.run(&["plugin", "install", &text(&fixture("echo"))]).code(4);
+    fs::rename(&place, echo_path(&house)).unwrap();
+    fs::remove_file(house.shipped_folder().join(library_name("fixture_echo"))).unwrap();
+    let output = house.run(&["plugin", "install", &path_text(&fixture("echo"))]).code(4);
     assert!(output.stderr.contains("because another file or folder is in the way"), "{output}");
-    assert_eq!(fs::read(echo_place(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
+    assert_eq!(fs::read(echo_path(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
 }
 
 #[test]
@@ -217,10 +217,10 @@ fn only_plugins_in_the_users_folder_can_be_removed() {
     let house = house!();
     let output = house.run(&["plugin", "remove", "fixture-ecco"]).code(2);
     assert!(output.stderr.contains("`jaato plugin list` lists them"), "{output}");
-    house.run(&["plugin", "install", &text(&fixture("echo"))]).silent();
+    house.run(&["plugin", "install", &path_text(&fixture("echo"))]).expect_silent();
     let output = house.run(&["plugin", "remove", "fixture-ecco"]).code(2);
     assert!(output.stderr.contains("did you mean `fixture-echo`?"), "{output}");
-    let output = house.run(&["plugin", "remove", "fixture-echo"]).silent();
+    let output = house.run(&["plugin", "remove", "fixture-echo"]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -229,8 +229,8 @@ fn only_plugins_in_the_users_folder_can_be_removed() {
     .assert_eq(&output.to_string());
     check_folder(&house, &[]);
     house.run(&COUNT_BYTES).code(2);
-    let given = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
-    let folder = text(&house.given_folder());
+    let given = house.write_given_file("echo.so", &fs::read(fixture("echo")).unwrap());
+    let folder = path_text(&house.given_folder());
     let output = house.run(&["plugin", "remove", "fixture-echo", "--plugin-dir", &folder]).code(4);
     assert!(output.stderr.contains("is not in your own plugins folder"), "{output}");
     assert!(given.exists());
@@ -239,8 +239,8 @@ fn only_plugins_in_the_users_folder_can_be_removed() {
 #[test]
 fn refused_commands_are_reported_and_the_rest_is_installed() {
     let house = house!();
-    let given = house.give("c.so", &fs::read(fixture("commands")).unwrap());
-    let output = house.run(&["plugin", "install", &text(&given)]).silent();
+    let given = house.write_given_file("c.so", &fs::read(fixture("commands")).unwrap());
+    let output = house.run(&["plugin", "install", &path_text(&given)]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -258,18 +258,22 @@ fn refused_commands_are_reported_and_the_rest_is_installed() {
 }
 
 /// Returns the echo under another plugin name, with the same tool.
-fn other_echo() -> Vec<u8> {
-    crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")
+fn changed_echo_bytes() -> Vec<u8> {
+    crate::support::elf::patch_bytes(
+        &fs::read(fixture("echo")).unwrap(),
+        "fixture-echo",
+        "another-echo",
+    )
 }
 
 #[test]
 fn a_plugin_whose_names_are_taken_is_not_installed() {
     let house = house!();
-    let first = house.give("first.so", &fs::read(fixture("echo")).unwrap());
-    house.run(&["plugin", "install", &text(&first)]).silent();
-    let second = house.give("second.so", &other_echo());
+    let first = house.write_given_file("first.so", &fs::read(fixture("echo")).unwrap());
+    house.run(&["plugin", "install", &path_text(&first)]).expect_silent();
+    let second = house.write_given_file("second.so", &changed_echo_bytes());
     // Its file name sorts before the other's, so it would take the name.
-    let output = house.run(&["plugin", "install", &text(&second)]).code(4);
+    let output = house.run(&["plugin", "install", &path_text(&second)]).code(4);
     expect![[r#"
         exit 4
         --- stderr
@@ -279,12 +283,12 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
     check_folder(&house, &["libfixture_echo.so"]);
 
     // A trusted plugin keeps its name, whatever the new file is called.
-    let place = text(&echo_place(&house));
+    let place = path_text(&echo_path(&house));
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let plugins = list["plugins"].as_array().unwrap();
     let digest = plugins.iter().find(|it| it["name"] == "fixture-echo").unwrap()["sha256"].clone();
     house.run(&["plugin", "trust", &place, "--sha256", digest.as_str().unwrap()]).code(0);
-    let output = house.run(&["plugin", "install", &text(&second)]).code(4);
+    let output = house.run(&["plugin", "install", &path_text(&second)]).code(4);
     expect![[r#"
         exit 4
         --- stderr
@@ -297,7 +301,7 @@ fn a_plugin_whose_names_are_taken_is_not_installed() {
 #[test]
 fn untrusted_plugin_cannot_take_a_name_from_a_trusted_plugin() {
     let house = house!();
-    let echo = house.drop_in(&fixture("echo"));
+    let echo = house.ship_to_user(&fixture("echo"));
     let active = || {
         let list = house.run(&["plugin", "list", "--json"]).code(0).json();
         let plugins = list["plugins"].as_array().unwrap().clone();
@@ -310,12 +314,12 @@ fn untrusted_plugin_cannot_take_a_name_from_a_trusted_plugin() {
             .collect::<Vec<_>>()
     };
     let digest = active()[0].1.clone();
-    fs::write(house.user_plugins().join("aaa.so"), other_echo()).unwrap();
+    fs::write(house.user_plugins().join("aaa.so"), changed_echo_bytes()).unwrap();
     assert_eq!(
         active()[0].0,
         "another-echo",
         "of two untrusted plugins, the first file gets the name"
     );
-    house.run(&["plugin", "trust", &text(&echo), "--sha256", &digest]).code(0);
+    house.run(&["plugin", "trust", &path_text(&echo), "--sha256", &digest]).code(0);
     assert_eq!(active(), [("fixture-echo".to_owned(), digest)]);
 }

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, fixture};
 
-fn calls(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
 /// Runs a task that plays its script to the end, and returns the results of the calls, in order.
 #[track_caller]
-fn results(house: &House) -> Vec<Value> {
+fn run_results(house: &House) -> Vec<Value> {
     let output = house.run(&["run", "--output", "json", "hello"]).code(0);
     let events = output.json_lines();
     let ended = events.last().unwrap();
@@ -25,26 +25,26 @@ fn discovered_tool_can_be_called_and_stays_at_the_end_of_the_list() {
     let house = house!(ships "echo");
     let known = json!(["get_environment", "list_tools", "get_tool_schemas"]);
     let grown = json!(["get_environment", "list_tools", "get_tool_schemas", "count_bytes_echo"]);
-    house.script(&json!({ "answers": [
-        { "expect": { "tools": known }, "steps": [calls("list_tools", json!({}))] },
+    house.set_script(&json!({ "answers": [
+        { "expect": { "tools": known }, "steps": [tool_call("list_tools", json!({}))] },
         {
             "expect": { "tools": known, "tool_result": "\"total_tools\":2" },
-            "steps": [calls("list_tools", json!({ "category": "other" }))],
+            "steps": [tool_call("list_tools", json!({ "category": "other" }))],
         },
         {
             "expect": { "tools": known, "tool_result": "\"name\":\"count_bytes_echo\"" },
-            "steps": [calls("get_tool_schemas", json!({ "names": ["count_bytes_echo"] }))],
+            "steps": [tool_call("get_tool_schemas", json!({ "names": ["count_bytes_echo"] }))],
         },
         {
             "expect": { "tools": grown, "tool_result": "\"activated\":[\"count_bytes_echo\"]" },
-            "steps": [calls("count_bytes_echo", json!({ "text": "möndchen" }))],
+            "steps": [tool_call("count_bytes_echo", json!({ "text": "möndchen" }))],
         },
         {
             "expect": { "tools": grown, "tool_result": "\"bytes\":9" },
             "steps": [{ "text": "done" }],
         },
     ] }));
-    let results = results(&house);
+    let results = run_results(&house);
     let names: Vec<_> = results.iter().map(|result| result["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["list_tools", "list_tools", "get_tool_schemas", "count_bytes_echo"]);
     assert!(results.iter().all(|result| result["is_error"] == false), "{results:#?}");
@@ -59,16 +59,16 @@ fn a_tool_that_is_switched_off_is_neither_listed_nor_looked_up() {
         house.ship(&fixture(name));
     }
     let looked_up = json!({ "names": ["count_bytes_echo"] });
-    house.script(&json!({ "answers": [
-        { "steps": [calls("list_tools", json!({ "category": "other" }))] },
-        { "steps": [calls("get_tool_schemas", looked_up)] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [tool_call("list_tools", json!({ "category": "other" }))] },
+        { "steps": [tool_call("get_tool_schemas", looked_up)] },
         {
             "expect": { "tools": ["get_environment", "list_tools", "get_tool_schemas"] },
             "steps": [{ "text": "done" }],
         },
     ] }));
     house.configure_more("[tools]\ndisabled = [\"count_bytes_echo\"]\n");
-    let results = results(&house);
+    let results = run_results(&house);
     assert!(!results[0]["result"].to_string().contains("count_bytes_echo"), "{results:#?}");
     assert_eq!(results[1]["result"]["not_found"], json!(["count_bytes_echo"]), "{results:#?}");
 }
@@ -77,14 +77,14 @@ fn a_tool_that_is_switched_off_is_neither_listed_nor_looked_up() {
 fn calls_with_the_same_id_are_all_answered() {
     let house = house!(ships "echo");
     let call = |id: &str, text: &str| json!({ "call": { "id": id, "name": "count_bytes_echo", "arguments": { "text": text } } });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         // Twice in one answer, and once without an id.
         { "steps": [call("same", "a"), call("same", "bb"), call("", "ccc")] },
         // Once more in the next answer.
         { "expect": { "messages": 3, "tool_result": "\"bytes\":2" }, "steps": [call("same", "dddd")] },
         { "expect": { "messages": 5, "tool_result": "\"bytes\":4" }, "steps": [{ "text": "done" }] },
     ] }));
-    let results = results(&house);
+    let results = run_results(&house);
     let mut told: Vec<_> =
         results.iter().map(|result| result["result"]["bytes"].as_u64().unwrap()).collect();
     told.sort_unstable();

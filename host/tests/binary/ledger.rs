@@ -12,23 +12,23 @@ use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::{House, fixtures, library_name};
 
-fn ledger(house: &House) -> PathBuf {
+fn ledger_path(house: &House) -> PathBuf {
     house.home().join(".local/share/jaato/ledger.jsonl")
 }
 
-fn records(path: &std::path::Path) -> Vec<Value> {
+fn read_records(path: &std::path::Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "the last line is complete: {text}");
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn stages(records: &[Value]) -> Vec<&str> {
+fn record_stages(records: &[Value]) -> Vec<&str> {
     records.iter().map(|record| record["stage"].as_str().unwrap()).collect()
 }
 
 /// Scripts one tool call and the answer.
-fn script(house: &House) {
-    house.script(&json!({ "answers": [
+fn script_one_call(house: &House) {
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } } }],
           "usage": { "prompt_tokens": 20, "output_tokens": 5, "cached_tokens": 4 } },
         { "steps": [{ "text": "It is Linux." }],
@@ -38,10 +38,13 @@ fn script(house: &House) {
 
 #[test]
 fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
-    let house = house!(script);
+    let house = house!(script_one_call);
     house.run(&["run", "What system is this?"]).code(0);
-    let records = records(&ledger(&house));
-    assert_eq!(stages(&records), ["response", "permission-check", "tool-call", "response", "turn"]);
+    let records = read_records(&ledger_path(&house));
+    assert_eq!(
+        record_stages(&records),
+        ["response", "permission-check", "tool-call", "response", "turn"]
+    );
     for (at, record) in records.iter().enumerate() {
         assert_eq!((&record["v"], &record["event_index"]), (&json!(1), &json!(at + 1)));
         assert_eq!((&record["session"], &record["turn"]), (&records[0]["session"], &json!(1)));
@@ -58,7 +61,7 @@ fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
     assert_eq!((&records[2]["tool"], &records[2]["ok"]), (&json!("get_environment"), &json!(true)));
     assert_eq!(records[4]["outcome"], "done");
 
-    let shown = house.run(&["ledger", "show"]).silent().stdout;
+    let shown = house.run(&["ledger", "show"]).expect_silent().stdout;
     let session = records[0]["session"].as_str().unwrap();
     let time = &records[0]["ts"].as_str().unwrap()[..19].replace('T', " ");
     let shown = shown.replace(session, "SESSION").replace(time, "TIME");
@@ -73,7 +76,7 @@ fn run_records_its_requests_calls_and_decisions_in_the_ledger() {
 
 /// Returns the table's value for the first turn under this heading.
 #[track_caller]
-fn shown_under<'a>(shown: &'a str, head: &str) -> &'a str {
+fn rows_under<'a>(shown: &'a str, head: &str) -> &'a str {
     let mut lines = shown.lines();
     let (heads, row) = (lines.next().unwrap(), lines.next().unwrap());
     let at = heads.find(head).unwrap_or_else(|| panic!("{shown}"));
@@ -83,39 +86,42 @@ fn shown_under<'a>(shown: &'a str, head: &str) -> &'a str {
 #[test]
 fn a_denied_call_is_in_the_ledger_with_its_rule() {
     let house = house!(ships "probe");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
         { "expect": { "tool_result": "permission_denied" }, "steps": [{ "text": "done" }] },
     ] }));
     house.run(&["run", "go"]).code(6);
-    let records = records(&ledger(&house));
-    assert_eq!(stages(&records), ["response", "permission-check", "tool-call", "response", "turn"]);
+    let records = read_records(&ledger_path(&house));
+    assert_eq!(
+        record_stages(&records),
+        ["response", "permission-check", "tool-call", "response", "turn"]
+    );
     let decided = &records[1];
     assert_eq!((&decided["allowed"], &decided["rule"]), (&json!(false), &json!("ask.silence")));
     assert_eq!(decided["tool"], "count");
     let call = &records[2];
     assert_eq!((&call["ok"], &call["error_kind"]), (&json!(false), &json!("permission_denied")));
     assert_eq!(records[4]["outcome"], "denied");
-    let shown = house.run(&["ledger", "show"]).silent().stdout;
-    assert_eq!(shown_under(&shown, "DENIED"), "1", "{shown}");
+    let shown = house.run(&["ledger", "show"]).expect_silent().stdout;
+    assert_eq!(rows_under(&shown, "DENIED"), "1", "{shown}");
     assert!(shown.contains(" 1 denied, 0 gc\n"), "{shown}");
-    let json = house.run(&["ledger", "show", "--json"]).silent().json();
+    let json = house.run(&["ledger", "show", "--json"]).expect_silent().json();
     assert_eq!(json["turns"][0]["denied"], 1, "{json}");
 }
 
 #[test]
 fn gc_is_in_the_ledger_with_the_number_of_removed_messages() {
     let house = house!();
-    let built = fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate"));
+    let built = fixtures::test_house().unwrap().join("plugins").join(library_name("gc_truncate"));
     house.ship(&built);
     let overflow = json!({ "kind": "context_overflow", "message": "too many tokens" });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "text": "one" }] },
         { "steps": [{ "fail": overflow }] },
         { "expect": { "messages": 1 }, "steps": [{ "text": "two" }] },
     ] }));
     house.command(&["chat"]).input("a hunter2\nb\n").run().code(0);
-    let records = records(&ledger(&house));
+    let records = read_records(&ledger_path(&house));
     let gcs: Vec<_> = records.iter().filter(|record| record["stage"] == "gc").collect();
     let [gc] = gcs[..] else { panic!("{records:#?}") };
     let shown = ["turn", "reason", "source", "messages_removed", "messages_cut"];
@@ -123,10 +129,10 @@ fn gc_is_in_the_ledger_with_the_number_of_removed_messages() {
     assert_eq!(json!(shown), json!([2, "context_limit", "truncate", 2, 0]));
     let tokens = |key: &str| gc[key].as_u64().unwrap();
     assert!(tokens("tokens_after") < tokens("tokens_before"), "{gc}");
-    let text = fs::read_to_string(ledger(&house)).unwrap();
+    let text = fs::read_to_string(ledger_path(&house)).unwrap();
     assert!(!text.contains("hunter2"), "{text}");
-    let shown = house.run(&["ledger", "show", "--last", "1"]).silent().stdout;
-    assert_eq!(shown_under(&shown, "GC"), "1", "{shown}");
+    let shown = house.run(&["ledger", "show", "--last", "1"]).expect_silent().stdout;
+    assert_eq!(rows_under(&shown, "GC"), "1", "{shown}");
     assert!(shown.contains(" 0 denied, 1 gc\n"), "{shown}");
 }
 
@@ -134,7 +140,7 @@ fn gc_is_in_the_ledger_with_the_number_of_removed_messages() {
 fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
     let house = house!(ships "probe");
     let arguments = json!({ "text": "hunter2", "line": 1 });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "thought": "hunter2" }, { "call": { "name": "echo", "arguments": arguments } }] },
         { "steps": [{ "call": { "name": "echo", "arguments": { "hunter2": 1 } } }] },
         { "steps": [{ "fail": { "kind": "provider", "message": "hunter2", "retry": "temporary" } }] },
@@ -142,11 +148,11 @@ fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
     ] }));
     house.configure_more("[session]\nretry_base_ms = 1\n");
     house.run(&["run", "my password is hunter2"]).code(5);
-    let text = fs::read_to_string(ledger(&house)).unwrap();
+    let text = fs::read_to_string(ledger_path(&house)).unwrap();
     assert!(!text.contains("hunter2"), "{text}");
-    let records = records(&ledger(&house));
+    let records = read_records(&ledger_path(&house));
     assert_eq!(
-        stages(&records),
+        record_stages(&records),
         [
             "response",
             "permission-check",
@@ -165,36 +171,36 @@ fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
 #[test]
 fn ledger_is_private_to_the_user_and_its_path_can_be_configured() {
     use std::os::unix::fs::PermissionsExt as _;
-    let house = house!(script);
+    let house = house!(script_one_call);
     house.run(&["run", "go"]).code(0);
-    assert_eq!(fs::metadata(ledger(&house)).unwrap().permissions().mode() & 0o777, 0o600);
-    fs::remove_file(ledger(&house)).unwrap();
+    assert_eq!(fs::metadata(ledger_path(&house)).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_file(ledger_path(&house)).unwrap();
     let run =
         |path: &str| house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
     run("sums/mine.jsonl");
-    assert_eq!(records(&house.workspace().join("sums/mine.jsonl")).len(), 5);
-    assert!(!ledger(&house).exists());
+    assert_eq!(read_records(&house.workspace().join("sums/mine.jsonl")).len(), 5);
+    assert!(!ledger_path(&house).exists());
     run("");
-    assert_eq!(records(&ledger(&house)).len(), 5, "empty counts as not set");
+    assert_eq!(read_records(&ledger_path(&house)).len(), 5, "empty counts as not set");
     house.configure_more("[ledger]\nenabled = false\n");
     house.run(&["run", "go"]).code(0);
-    assert_eq!(records(&ledger(&house)).len(), 5, "switched off");
+    assert_eq!(read_records(&ledger_path(&house)).len(), 5, "switched off");
 }
 
 #[test]
 fn trusted_workspace_cannot_set_the_ledger_path() {
-    let house = house!(script);
+    let house = house!(script_one_call);
     house.write("workspace/.env", "LEDGER_PATH=evil.jsonl\n");
     house.run(&["trust"]).code(0);
     let output = house.run(&["run", "go"]).code(0);
     assert!(output.stderr.contains("`LEDGER_PATH` in `"), "{output}");
     assert!(!house.workspace().join("evil.jsonl").exists());
-    assert_eq!(records(&ledger(&house)).len(), 5);
+    assert_eq!(read_records(&ledger_path(&house)).len(), 5);
 }
 
 #[test]
 fn unwritable_ledger_is_reported_once_and_the_run_continues() {
-    let house = house!(script);
+    let house = house!(script_one_call);
     let folder = house.workspace().display().to_string();
     let notes = house.write("notes.txt", "not yours").display().to_string();
     for (path, cause) in [
@@ -226,28 +232,28 @@ fn unwritable_ledger_is_reported_once_and_the_run_continues() {
 fn ledger_of_a_killed_run_is_continued_by_the_next_run() {
     let house = house!(ships "probe");
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
-    house.script(
+    house.set_script(
         &json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "so" }, "hang"] }] }),
     );
     let running = house.command(&["run", "--output", "json", "go"]).no_input().start();
     running.wait_for("\"text\":\"so\"");
     // Written during the turn, not at its end.
     let bound = Instant::now() + DEADLINE;
-    while fs::read_to_string(ledger(&house)).unwrap_or_default().lines().count() < 3 {
+    while fs::read_to_string(ledger_path(&house)).unwrap_or_default().lines().count() < 3 {
         assert!(Instant::now() < bound, "three records are written");
         std::thread::sleep(LOOK_AGAIN);
     }
-    running.signal("KILL");
+    running.send_signal("KILL");
     assert_eq!(running.finish().code, 128 + 9);
-    let before = fs::read(ledger(&house)).unwrap();
+    let before = fs::read(ledger_path(&house)).unwrap();
     // A power failure would have torn the last record.
-    fs::write(ledger(&house), [&before[..], b"{\"v\":1,\"ts\":\"20"].concat()).unwrap();
-    script(&house);
+    fs::write(ledger_path(&house), [&before[..], b"{\"v\":1,\"ts\":\"20"].concat()).unwrap();
+    script_one_call(&house);
     house.run(&["run", "go"]).code(0);
-    let records = records(&ledger(&house));
-    assert_eq!(stages(&records[..3]), ["response", "permission-check", "tool-call"]);
+    let records = read_records(&ledger_path(&house));
+    assert_eq!(record_stages(&records[..3]), ["response", "permission-check", "tool-call"]);
     assert_eq!((records.len(), &records[7]["outcome"]), (8, &json!("done")));
-    let shown = house.run(&["ledger", "show", "--json"]).silent().json();
+    let shown = house.run(&["ledger", "show", "--json"]).expect_silent().json();
     let outcomes: Vec<_> =
         shown["turns"].as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
     assert_eq!(outcomes, [&Value::Null, &json!("done")]);
@@ -256,26 +262,26 @@ fn ledger_of_a_killed_run_is_continued_by_the_next_run() {
 #[test]
 fn calls_that_a_person_types_are_in_the_ledger_too() {
     let house = house!();
-    house.run(&["call", "get_environment"]).silent();
+    house.run(&["call", "get_environment"]).expect_silent();
     house.run(&["call", "get_environment", r#"{"aspect": "moon"}"#]).code(2);
-    let records = records(&ledger(&house));
-    assert_eq!(stages(&records), ["permission-check", "tool-call", "tool-call"]);
+    let records = read_records(&ledger_path(&house));
+    assert_eq!(record_stages(&records), ["permission-check", "tool-call", "tool-call"]);
     let turns: Vec<_> = records.iter().map(|record| record["turn"].as_u64().unwrap()).collect();
     assert_eq!(turns, [0, 0, 0]);
-    let shown = house.run(&["ledger", "show"]).silent().stdout;
+    let shown = house.run(&["ledger", "show"]).expect_silent().stdout;
     assert!(shown.contains("in all: 0 turns, 0 requests"), "{shown}");
     assert!(shown.contains("2 tool calls (1 failed)"), "{shown}");
 }
 
 #[test]
 fn read_only_commands_do_not_create_a_ledger() {
-    let house = house!(script);
+    let house = house!(script_one_call);
     for words in
         [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]]
     {
-        house.run(words).silent();
+        house.run(words).expect_silent();
     }
-    assert!(!ledger(&house).exists());
+    assert!(!ledger_path(&house).exists());
 }
 
 #[test]
@@ -284,9 +290,9 @@ fn missing_or_empty_ledger_is_not_an_error() {
     expect![[r#"
         no ledger yet (`$HOUSE/home/.local/share/jaato/ledger.jsonl`)
     "#]]
-    .assert_eq(&house.clean(&house.run(&["ledger", "show"]).silent().stdout));
+    .assert_eq(&house.normalize_output(&house.run(&["ledger", "show"]).expect_silent().stdout));
     let show = |path: &str| house.command(&["ledger", "show"]).variable("LEDGER_PATH", path).run();
-    assert_eq!(show("/dev/null").silent().stdout, "nothing in the ledger yet\n");
+    assert_eq!(show("/dev/null").expect_silent().stdout, "nothing in the ledger yet\n");
     let output = show(&house.workspace().display().to_string()).code(1);
     assert!(output.stderr.contains("cannot read the ledger `"), "{output}");
 }

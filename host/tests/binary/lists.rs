@@ -16,8 +16,8 @@ fn tools_are_listed() {
         list_tools        jaato             enabled  read-only  Find more tools.
         get_tool_schemas  jaato             enabled  read-only  Show tools with their arguments.
         view_environment  jaato             enabled  read-only  Look at objects that tools have found in this conversation.
-    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
-    let shown = house.run(&["tool", "show", "list_tools"]).silent().stdout;
+    "#]].assert_eq(&house.run(&["tool", "list"]).expect_silent().stdout);
+    let shown = house.run(&["tool", "show", "list_tools"]).expect_silent().stdout;
     assert!(
         shown.starts_with("list_tools of jaato (enabled, while there is something to find"),
         "{shown}"
@@ -30,21 +30,21 @@ fn lists_say_so_if_there_are_no_plugins() {
     expect![[r#"
         no tools
     "#]]
-    .assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    .assert_eq(&house.run(&["tool", "list"]).expect_silent().stdout);
     expect![[r#"
         no plugins
     "#]]
-    .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+    .assert_eq(&house.run(&["plugin", "list"]).expect_silent().stdout);
     expect![[r#"
         no models
     "#]]
-    .assert_eq(&house.run(&["model", "list"]).silent().stdout);
+    .assert_eq(&house.run(&["model", "list"]).expect_silent().stdout);
 }
 
 #[test]
 fn tools_are_listed_as_json() {
     let house = house!();
-    let list = house.run(&["tool", "list", "--json"]).silent().json();
+    let list = house.run(&["tool", "list", "--json"]).expect_silent().json();
     let tool = &list.as_array().unwrap()[0];
     let names: Vec<_> = list.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     assert_eq!(names, ["get_environment", "list_tools", "get_tool_schemas", "view_environment"]);
@@ -98,13 +98,13 @@ fn tool_show_prints_description_arguments_and_examples() {
             jaato call get_environment '{"aspect":"terminal"}'
           "How many tokens are left?"
             jaato call get_environment '{"aspect":"context"}'
-    "#]].assert_eq(&house.run(&["tool", "show", "get_environment"]).silent().stdout);
+    "#]].assert_eq(&house.run(&["tool", "show", "get_environment"]).expect_silent().stdout);
 }
 
 #[test]
 fn the_examples_that_a_tool_shows_can_be_typed() {
     let house = house!();
-    let shown = house.run(&["tool", "show", "get_environment"]).silent().stdout;
+    let shown = house.run(&["tool", "show", "get_environment"]).expect_silent().stdout;
     let examples: Vec<&str> =
         shown.lines().filter_map(|line| line.trim().strip_prefix("jaato call ")).collect();
     assert!(examples.len() >= 3, "{shown}");
@@ -120,8 +120,8 @@ fn the_examples_that_a_tool_shows_can_be_typed() {
 #[test]
 fn tool_show_json_equals_its_entry_in_the_tool_list() {
     let house = house!();
-    let shown = house.run(&["tool", "show", "get_environment", "--json"]).silent().json();
-    let list = house.run(&["tool", "list", "--json"]).silent().json();
+    let shown = house.run(&["tool", "show", "get_environment", "--json"]).expect_silent().json();
+    let list = house.run(&["tool", "list", "--json"]).expect_silent().json();
     assert_eq!(shown, list[0]);
 }
 
@@ -154,13 +154,13 @@ fn plugins_are_listed() {
         fixture-echo      0.1.0    shipped  active  inside jaato  count_bytes_echo
         tool-environment  0.1.0    shipped  active  inside jaato  get_environment
     "#]]
-    .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+    .assert_eq(&house.run(&["plugin", "list"]).expect_silent().stdout);
 }
 
 #[test]
 fn a_plugin_is_shown() {
     let house = house!();
-    let output = house.run(&["plugin", "show", "tool-environment"]).silent();
+    let output = house.run(&["plugin", "show", "tool-environment"]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -174,7 +174,7 @@ fn a_plugin_is_shown() {
     "#]]
     .assert_eq(&output.to_string());
     house.ship(&fixture("probe"));
-    let shown = house.run(&["plugin", "show", "fixture-probe"]).silent().stdout;
+    let shown = house.run(&["plugin", "show", "fixture-probe"]).expect_silent().stdout;
     assert!(shown.contains("\n  tool        echo\n"), "{shown}");
     assert!(shown.contains("\n  provider    probe"), "{shown}");
 }
@@ -182,14 +182,14 @@ fn a_plugin_is_shown() {
 #[test]
 fn plugins_are_listed_as_json() {
     let house = house!();
-    let list = house.run(&["plugin", "list", "--json"]).silent().json();
+    let list = house.run(&["plugin", "list", "--json"]).expect_silent().json();
     assert_eq!(list["problems"], json!([]));
     let plugin = &list["plugins"][0];
     let expected = json!({
         "name": "tool-environment",
         "version": env!("CARGO_PKG_VERSION"),
         "api": "1.0.0",
-        "path": house.shipped().join("libtool_environment.so"),
+        "path": house.shipped_folder().join("libtool_environment.so"),
         "from": "shipped",
         "status": "active",
         "why": null,
@@ -201,7 +201,7 @@ fn plugins_are_listed_as_json() {
         assert_eq!(plugin[key], *value, "{key}");
     }
     assert_eq!(plugin["description"]["tools"][0]["name"], "get_environment");
-    let shown = house.run(&["plugin", "show", "tool-environment", "--json"]).silent().json();
+    let shown = house.run(&["plugin", "show", "tool-environment", "--json"]).expect_silent().json();
     assert_eq!(shown, *plugin);
 }
 
@@ -223,7 +223,7 @@ fn a_good_plugin_passes_the_check() {
     let house = house!();
     let file = house.given_folder().join("echo.so");
     std::fs::copy(fixture("echo"), &file).unwrap();
-    let output = house.run(&["plugin", "check", &file.display().to_string()]).silent();
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).expect_silent();
     expect![[r#"
         exit 0
         --- stdout
@@ -258,8 +258,8 @@ fn doctor_reports_a_missing_model() {
 #[test]
 fn doctor_succeeds_when_a_model_is_available() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
-    let output = house.run(&["doctor"]).silent();
+    house.set_script(&json!({ "answers": [] }));
+    let output = house.run(&["doctor"]).expect_silent();
     assert!(output.stdout.contains("scripted/test (default)"), "{output}");
     assert!(output.stdout.trim_end().ends_with("am I running on?\""), "{output}");
 }
@@ -267,13 +267,13 @@ fn doctor_succeeds_when_a_model_is_available() {
 #[test]
 fn models_are_listed_with_the_default_marked() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     expect![[r#"
            MODEL          WEIGHTS  ABOUT
         *  scripted/test           Answers from a file
     "#]]
-    .assert_eq(&house.run(&["model", "list"]).silent().stdout);
-    let list = house.run(&["model", "list", "--json"]).silent().json();
+    .assert_eq(&house.run(&["model", "list"]).expect_silent().stdout);
+    let list = house.run(&["model", "list", "--json"]).expect_silent().json();
     let expected = json!({
         "models": [{
             "model": "scripted/test",
@@ -303,7 +303,7 @@ fn model_without_declared_weights_cannot_be_pulled() {
 #[test]
 fn import_of_an_invalid_model_file_is_refused() {
     let house = house!();
-    let file = house.give("moon.gguf", b"not a model").display().to_string();
+    let file = house.write_given_file("moon.gguf", b"not a model").display().to_string();
     let output = house.run(&["model", "import", &file, "--name", "moon"]).code(1);
     expect![[r#"
         exit 1

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use crate::support::command::Command;
 use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name};
-use crate::terminal::shell_on_terminal;
+use crate::terminal::run_shell_on_terminal;
 
 /// Returns an installation with the plugin and one server, `moon`.
-fn with_server(entry: &Value) -> Option<House> {
+fn house_with_server(entry: &Value) -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_mcp")));
     house.write("home/.mcp.json", &json!({ "mcpServers": { "moon": entry } }).to_string());
     Some(house)
 }
@@ -51,7 +51,7 @@ fn mcp_answer(asked: &ReceivedRequest) -> Answer {
     json_answer(200, &answer).header("mcp-session-id", "s1")
 }
 
-fn echo(house: &House, text: &str) -> Value {
+fn call_echo(house: &House, text: &str) -> Value {
     let arguments = json!({ "text": text }).to_string();
     let answer = house.run(&["call", "mcp__moon__echo", &arguments]).code(0).stdout;
     serde_json::from_str(&answer).unwrap()
@@ -59,18 +59,18 @@ fn echo(house: &House, text: &str) -> Value {
 
 #[test]
 fn http_server_gets_its_headers_offers_its_tools_and_its_session_is_deleted() {
-    let server = Server::answering(mcp_answer);
+    let server = Server::start_with(mcp_answer);
     let url = format!("{}/mcp", server.root_url());
     let headers = json!({ "X-Key": "${MOON_KEY}" });
     let entry = json!({ "type": "http", "url": url, "headers": headers });
-    let Some(house) = with_server(&entry) else { return };
+    let Some(house) = house_with_server(&entry) else { return };
     let connect = Command::new(&house, &["mcp", "connect", "moon"]);
     let connected = connect.variable("MOON_KEY", "moonlight").run().code(0);
     assert!(connected.stdout.contains("(1 tools available)"), "{connected}");
-    let asked = server.looked();
+    let asked = server.other_requests();
     assert!(asked.iter().all(|asked| asked.header("x-key") == Some("moonlight")));
     assert!(asked.iter().any(|asked| asked.method == "DELETE"), "{asked:?}");
-    let answer = echo(&house, "hello");
+    let answer = call_echo(&house, "hello");
     assert_eq!(answer["result"]["content"], json!(["hello"]));
     let shown = house.run(&["mcp", "show", "moon"]).code(0);
     assert!(shown.stdout.contains("Headers: X-Key"), "{shown}");
@@ -78,7 +78,7 @@ fn http_server_gets_its_headers_offers_its_tools_and_its_session_is_deleted() {
 
 #[test]
 fn unusual_http_errors_are_reported_at_once_and_results_appear_once() {
-    let server = Server::answering(|asked| {
+    let server = Server::start_with(|asked| {
         let call = asked.method == "POST" && asked.json()["method"] == "tools/call";
         let text =
             if call { asked.json()["params"]["arguments"]["text"].clone() } else { json!(0) };
@@ -104,7 +104,7 @@ fn unusual_http_errors_are_reported_at_once_and_results_appear_once() {
         }
     });
     let entry = json!({ "url": format!("{}/mcp", server.root_url()) });
-    let Some(house) = with_server(&entry) else { return };
+    let Some(house) = house_with_server(&entry) else { return };
     house.run(&["mcp", "connect", "moon"]).code(0);
     let failed = |text: &str| {
         let arguments = json!({ "text": text }).to_string();
@@ -115,18 +115,19 @@ fn unusual_http_errors_are_reported_at_once_and_results_appear_once() {
     assert!(failed("data").contains("bad ({\"field\":\"a\"})"));
     assert!(failed("busy").contains("status 429: later; try again after 7 s"));
     let result = json!({ "tool": "echo", "isError": false, "content": ["far"] });
-    assert_eq!(echo(&house, "once"), json!({ "result": result }));
+    assert_eq!(call_echo(&house, "once"), json!({ "result": result }));
 }
 
 #[test]
 fn error_for_a_server_with_the_old_sse_transport_names_the_transport() {
-    let server = Server::answering(|asked| match asked.method.as_str() {
+    let server = Server::start_with(|asked| match asked.method.as_str() {
         "GET" => Answer::status(200)
             .header("content-type", "text/event-stream")
             .body("event: endpoint\ndata: /messages?id=1\n\n"),
         _ => Answer::status(404).body("<html><pre>Cannot POST /sse</pre></html>"),
     });
-    let Some(house) = with_server(&json!({ "url": format!("{}/sse", server.root_url()) })) else {
+    let Some(house) = house_with_server(&json!({ "url": format!("{}/sse", server.root_url()) }))
+    else {
         return;
     };
     let refused = house.run(&["mcp", "connect", "moon"]);
@@ -170,7 +171,7 @@ fn guarded_answer(asked: &ReceivedRequest) -> Answer {
 }
 
 /// Parses the parameters of a URL.
-fn parameters(url: &str) -> BTreeMap<String, String> {
+fn url_parameters(url: &str) -> BTreeMap<String, String> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs
@@ -179,7 +180,7 @@ fn parameters(url: &str) -> BTreeMap<String, String> {
 }
 
 /// Opens a URL like a browser.
-pub fn visit(url: &str) -> String {
+pub fn open_url(url: &str) -> String {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
@@ -190,15 +191,15 @@ pub fn visit(url: &str) -> String {
 
 #[test]
 fn login_link_is_printed_as_one_copyable_line() {
-    let server = Server::answering(guarded_answer);
+    let server = Server::start_with(guarded_answer);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
-    let Some(house) = with_server(&entry) else { return };
+    let Some(house) = house_with_server(&entry) else { return };
     let binary = house.binary();
     let line = format!("stty -echo cols 40; exec '{}' mcp login moon", binary.display());
     let links = |command: Command| {
         command.variable("TERM", "xterm-256color").variable("VTE_VERSION", "7600")
     };
-    let Some(mut running) = shell_on_terminal(&house, &line, links) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, links) else { return };
     running.wait_for_question();
     running.write(b"/decline\n");
     let shown = running.wait_with_open_input().stdout;
@@ -212,9 +213,9 @@ fn login_link_is_printed_as_one_copyable_line() {
 
 #[test]
 fn login_token_is_reused_by_the_next_process_until_logout() {
-    let server = Server::answering(guarded_answer);
+    let server = Server::start_with(guarded_answer);
     let entry = json!({ "type": "http", "url": format!("{}/mcp", server.root_url()) });
-    let Some(house) = with_server(&entry) else { return };
+    let Some(house) = house_with_server(&entry) else { return };
     let refused = house.run(&["mcp", "connect", "moon"]).code(6);
     assert!(refused.stderr.contains("jaato mcp login moon"), "{refused}");
 
@@ -225,19 +226,21 @@ fn login_token_is_reused_by_the_next_process_until_logout() {
         said += &login.wait_for_error("\n");
     }
     let page = said.split_whitespace().find(|word| word.contains("/authorize?")).unwrap();
-    let asked = parameters(page);
+    let asked = url_parameters(page);
     assert_eq!(asked["code_challenge_method"], "S256");
     let back = &asked["redirect_uri"];
-    assert!(visit(&format!("{back}?code=x&state=other")).starts_with("HTTP/1.1 404"));
-    assert!(visit(&format!("{back}?code=x&state={}", asked["state"])).starts_with("HTTP/1.1 200"));
+    assert!(open_url(&format!("{back}?code=x&state=other")).starts_with("HTTP/1.1 404"));
+    assert!(
+        open_url(&format!("{back}?code=x&state={}", asked["state"])).starts_with("HTTP/1.1 200")
+    );
     let done = login.finish().code(0);
     assert!(done.stdout.contains("Logged in to 'moon'. Connected to 'moon'"), "{done}");
     assert!(!format!("{done}{said}").contains("moonlight"));
 
-    assert_eq!(echo(&house, "hello")["result"]["content"], json!(["hello"]));
+    assert_eq!(call_echo(&house, "hello")["result"]["content"], json!(["hello"]));
     let out = house.run(&["mcp", "logout", "moon"]).code(0);
     assert!(out.stdout.contains("Logged out of 'moon'"), "{out}");
     house.run(&["mcp", "connect", "moon"]).code(6);
-    let log = std::fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
+    let log = std::fs::read_to_string(house.cache_folder().join("jaato.log")).unwrap_or_default();
     assert!(!log.contains("moonlight"), "{log}");
 }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::support::openai::{furnish, program_at};
+use crate::support::openai::{openai_program, ship_openai};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name, skip};
 
 /// Returns the folder of a package manager's servers, or `None` if they are missing.
 fn fetched_server(name: &str) -> Option<PathBuf> {
-    let folder = fixtures::target().join("outside").join(name);
+    let folder = fixtures::target_folder().join("outside").join(name);
     if !folder.is_dir() {
         skip("no MCP servers of others: `cargo xtask setup --outside` fetches them");
         return None;
@@ -23,13 +23,13 @@ fn fetched_server(name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the entry of a server from npm.
-fn node(name: &str, args: &[&str]) -> Option<Value> {
+fn node_entry(name: &str, args: &[&str]) -> Option<Value> {
     let program = fetched_server("mcp-node")?.join("node_modules/.bin").join(name);
     Some(json!({ "command": program, "args": args }))
 }
 
 /// Returns the entry of a server from PyPI in this folder.
-fn python(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
+fn python_entry(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
     let path = fetched_server(folder)?;
     let start = format!("import {module}; {module}.main()");
     let args = [&["-B", "-c", &start], args].concat();
@@ -38,7 +38,7 @@ fn python(folder: &str, module: &str, args: &[&str]) -> Option<Value> {
 
 fn set_up_house(name: &str, entry: Value) -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_mcp")));
     house.write("home/.mcp.json", &json!({ "mcpServers": { name: entry } }).to_string());
     Some(house)
 }
@@ -46,12 +46,18 @@ fn set_up_house(name: &str, entry: Value) -> Option<House> {
 /// Checks a session in which a model makes these calls and gets these texts, and the server's
 /// description of itself.
 #[track_caller]
-fn check(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect) {
-    check_run(house, name, calls, tools, 0);
+fn check_server(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect) {
+    check_server_run(house, name, calls, tools, 0);
 }
 
 /// The same for a run that ends with this exit code, which is 1 if every call fails.
-fn check_run(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &Expect, code: i32) {
+fn check_server_run(
+    house: &House,
+    name: &str,
+    calls: &[(&str, Value, &str)],
+    tools: &Expect,
+    code: i32,
+) {
     let connected = house.run(&["mcp", "connect", name]).code(0).stdout;
     assert!(connected.contains("connected") || connected.contains("Connected"), "{connected}");
     let shown = house.run(&["mcp", "show", name]).code(0).stdout;
@@ -70,15 +76,18 @@ fn check_run(house: &House, name: &str, calls: &[(&str, Value, &str)], tools: &E
         before = Some(result);
     }
     answers.push(json!({ "expect": { "tool_result": before }, "steps": [{ "text": "done" }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     let only = format!("mcp__{name}__*");
-    let output =
-        house.command(&["run", "--yes", "--tools", &only, "go"]).patient().run().code(code);
+    let output = house
+        .command(&["run", "--yes", "--tools", &only, "go"])
+        .with_long_deadline()
+        .run()
+        .code(code);
     assert_eq!(output.stdout, "done\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
-fn repository(house: &House) -> String {
+fn create_repository(house: &House) -> String {
     let place = house.workspace().join("moon");
     house.write("workspace/moon/phase.txt", "full\n");
     for words in [
@@ -94,13 +103,13 @@ fn repository(house: &House) -> String {
     place.display().to_string()
 }
 
-fn in_workspace(house: &House, name: &str) -> String {
+fn workspace_path(house: &House, name: &str) -> String {
     Path::new(&house.workspace()).join(name).display().to_string()
 }
 
 #[test]
 fn real_mcp_server_everything() {
-    let Some(entry) = node("mcp-server-everything", &[]) else { return };
+    let Some(entry) = node_entry("mcp-server-everything", &[]) else { return };
     let Some(house) = set_up_house("everything", entry) else { return };
     let calls = [
         ("echo", json!({ "message": "hi" }), "Echo: hi"),
@@ -109,7 +118,7 @@ fn real_mcp_server_everything() {
         ("get-tiny-image", json!({}), "image/png"),
         ("trigger-long-running-operation", json!({ "duration": 0.2, "steps": 2 }), "completed"),
     ];
-    check(
+    check_server(
         &house,
         "everything",
         &calls,
@@ -141,15 +150,15 @@ fn real_mcp_server_everything() {
 fn real_mcp_server_filesystem() {
     let Some(house) = set_up_house("files", json!({})) else { return };
     let root = house.workspace().display().to_string();
-    let Some(entry) = node("mcp-server-filesystem", &[&root]) else { return };
+    let Some(entry) = node_entry("mcp-server-filesystem", &[&root]) else { return };
     house.write("home/.mcp.json", &json!({ "mcpServers": { "files": entry } }).to_string());
-    let file = in_workspace(&house, "moon.txt");
+    let file = workspace_path(&house, "moon.txt");
     let calls = [
         ("write_file", json!({ "path": file, "content": "full" }), "Successfully wrote"),
         ("read_text_file", json!({ "path": file }), "full"),
         ("read_text_file", json!({ "path": "/etc/passwd" }), "Access denied"),
     ];
-    check(
+    check_server(
         &house,
         "files",
         &calls,
@@ -175,7 +184,7 @@ fn real_mcp_server_filesystem() {
 
 #[test]
 fn real_mcp_server_memory() {
-    let Some(mut entry) = node("mcp-server-memory", &[]) else { return };
+    let Some(mut entry) = node_entry("mcp-server-memory", &[]) else { return };
     entry["env"] = json!({ "MEMORY_FILE_PATH": "${HOME}/memory.jsonl" });
     let Some(house) = set_up_house("memory", entry) else { return };
     let moon = json!({ "name": "moon", "entityType": "satellite", "observations": ["far"] });
@@ -183,7 +192,7 @@ fn real_mcp_server_memory() {
         ("create_entities", json!({ "entities": [moon] }), "satellite"),
         ("search_nodes", json!({ "query": "moon" }), "far"),
     ];
-    check(
+    check_server(
         &house,
         "memory",
         &calls,
@@ -203,13 +212,13 @@ fn real_mcp_server_memory() {
 
 #[test]
 fn real_mcp_server_sequential_thinking() {
-    let Some(entry) = node("mcp-server-sequential-thinking", &[]) else { return };
+    let Some(entry) = node_entry("mcp-server-sequential-thinking", &[]) else { return };
     let Some(house) = set_up_house("thinking", entry) else { return };
     let thought = json!({
         "thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1,
     });
     let calls = [("sequentialthinking", thought, "thoughtHistoryLength")];
-    check(
+    check_server(
         &house,
         "thinking",
         &calls,
@@ -221,14 +230,14 @@ fn real_mcp_server_sequential_thinking() {
 
 #[test]
 fn real_mcp_server_git() {
-    let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
+    let Some(entry) = python_entry("mcp-python", "mcp_server_git", &[]) else { return };
     let Some(house) = set_up_house("git", entry) else { return };
-    let path = repository(&house);
+    let path = create_repository(&house);
     let calls = [
         ("git_log", json!({ "repo_path": path, "max_count": 1 }), "The moon is full"),
         ("git_show", json!({ "repo_path": path, "revision": "HEAD" }), "phase.txt"),
     ];
-    check(
+    check_server(
         &house,
         "git",
         &calls,
@@ -251,11 +260,11 @@ fn real_mcp_server_git() {
 
 #[test]
 fn real_mcp_server_time() {
-    let Some(entry) = python("mcp-python", "mcp_server_time", &[]) else { return };
+    let Some(entry) = python_entry("mcp-python", "mcp_server_time", &[]) else { return };
     let Some(house) = set_up_house("time", entry) else { return };
     let noon =
         json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
-    check(
+    check_server(
         &house,
         "time",
         &[("convert_time", noon, "21:00:00")],
@@ -268,11 +277,11 @@ fn real_mcp_server_time() {
 
 #[test]
 fn real_mcp_server_fetch() {
-    let Some(entry) = python("mcp-python", "mcp_server_fetch", &[]) else { return };
+    let Some(entry) = python_entry("mcp-python", "mcp_server_fetch", &[]) else { return };
     let Some(house) = set_up_house("fetch", entry) else { return };
     // The server itself refuses addresses of this machine.
     let calls = [("fetch", json!({ "url": "http://127.0.0.1:9/" }), "not a public address")];
-    check_run(
+    check_server_run(
         &house,
         "fetch",
         &calls,
@@ -286,8 +295,9 @@ fn real_mcp_server_fetch() {
 #[test]
 fn real_mcp_server_sqlite() {
     let Some(house) = set_up_house("sqlite", json!({})) else { return };
-    let file = in_workspace(&house, "moon.db");
-    let Some(entry) = python("mcp-python-1", "mcp_server_sqlite", &["--db-path", &file]) else {
+    let file = workspace_path(&house, "moon.db");
+    let Some(entry) = python_entry("mcp-python-1", "mcp_server_sqlite", &["--db-path", &file])
+    else {
         return;
     };
     house.write("home/.mcp.json", &json!({ "mcpServers": { "sqlite": entry } }).to_string());
@@ -296,7 +306,7 @@ fn real_mcp_server_sqlite() {
         ("write_query", json!({ "query": "INSERT INTO moon VALUES ('full')" }), "affected_rows"),
         ("read_query", json!({ "query": "SELECT phase FROM moon" }), "full"),
     ];
-    check(
+    check_server(
         &house,
         "sqlite",
         &calls,
@@ -313,14 +323,14 @@ fn real_mcp_server_sqlite() {
 
 #[test]
 fn real_mcp_server_git_in_the_harness() {
-    let Some(entry) = python("mcp-python", "mcp_server_git", &[]) else { return };
+    let Some(entry) = python_entry("mcp-python", "mcp_server_git", &[]) else { return };
     let Some(house) = set_up_house("git", entry) else { return };
-    let Some(program) = fixtures::embedder("cli-vs-mcp") else { return };
+    let Some(program) = fixtures::embedder_program("cli-vs-mcp") else { return };
     for library in ["environment_local", "tool_cli"] {
-        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name(library)));
+        house.ship(&fixtures::test_house().unwrap().join("plugins").join(library_name(library)));
     }
-    furnish(&house);
-    let path = repository(&house);
+    ship_openai(&house);
+    let path = create_repository(&house);
     let log = format!("git -C {path} log -5 --oneline");
     let server = Server::start([
         Answer::calls(&[("cli_based_tool", json!({ "command": log }))]),
@@ -331,12 +341,13 @@ fn real_mcp_server_git_in_the_harness() {
     let params = json!({ "REPO_PATH": path }).to_string();
     let words = ["--model-name", "openai/test", "--scenarios"];
     let words = [&words[..], &["recent_commits", "--domain-params", &params, "--verbose"]].concat();
-    let output = program_at(&house, &server, &program, &words).patient().run().code(0);
+    let output =
+        openai_program(&house, &server, &program, &words).with_long_deadline().run().code(0);
     assert!(output.stdout.contains("server `git`: 12 tools"), "{output}");
     assert!(output.stdout.contains("Overall: TIE"), "{output}");
     for at in [1, 3] {
-        let body = String::from_utf8_lossy(&server.asked()[at].body).into_owned();
+        let body = String::from_utf8_lossy(&server.requests()[at].body).into_owned();
         assert!(body.contains("The moon is full"), "{body}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }

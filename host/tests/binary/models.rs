@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::House;
-use crate::support::openai::{SECRET, at};
+use crate::support::openai::{SECRET, openai_command};
 use crate::support::server::{Answer, Server};
 use crate::vendors;
 
@@ -23,12 +23,12 @@ fn login_json(tokens: &Server) -> String {
 
 fn serve_tokens() -> Server {
     let body = json!({ "access_token": "minted", "expires_in": 3599 }).to_string();
-    Server::answering(move |_| Answer::status(200).body(&body))
+    Server::start_with(move |_| Answer::status(200).body(&body))
 }
 
 fn add_plugin(house: &House) {
     for library in ["provider_google_genai", "provider_anthropic", "provider_openai"] {
-        crate::support::provider(house, library);
+        crate::support::ship_provider(house, library);
     }
 }
 
@@ -36,7 +36,7 @@ fn add_plugin(house: &House) {
 fn google_variables_in_env_file_configure_vertex_ai() {
     let house = house!(add_plugin);
     let (vendor, tokens) = (FakeGoogle::new([GoogleTurn::text("hello")]), serve_tokens());
-    let server = vendors::serve(move |asked| vendor.answer(asked));
+    let server = vendors::start_vendor_server(move |asked| vendor.answer(asked));
     house.write("workspace/.env", SEEDS_ENV);
     house.write("workspace/key.json", &login_json(&tokens));
     house.run(&["trust"]).code(0);
@@ -45,7 +45,7 @@ fn google_variables_in_env_file_configure_vertex_ai() {
         .variable("GOOGLE_GEMINI_BASE_URL", server.root_url())
         .variable("ANTHROPIC_API_KEY", SECRET);
     assert_eq!(command.run().code(0).stdout, "hello\n");
-    let asked = server.looked().pop().unwrap();
+    let asked = server.other_requests().pop().unwrap();
     assert_eq!(asked.header("authorization"), Some("Bearer minted"));
     let expected = "/v1beta1/projects/my-project/locations/us-central1/publishers/google/models/\
                     gemini-2.5-flash:streamGenerateContent?alt=sse";
@@ -60,10 +60,11 @@ fn model_name_without_provider_resolves_by_family_or_available_key() {
     assert!(output.stderr.contains("`ANTHROPIC_API_KEY` is not set"), "{output}");
     // An unknown model, and one provider has a key.
     let server = Server::start([Answer::text(&["mine"])]);
-    let output = at(&house, &server, &["run", "--model", "my-tuned-one", "x"]).run().code(0);
+    let output =
+        openai_command(&house, &server, &["run", "--model", "my-tuned-one", "x"]).run().code(0);
     assert_eq!(output.stdout, "mine\n");
-    assert_eq!(server.asked()[0].json()["model"], "my-tuned-one");
-    let both = at(&house, &server, &["run", "--model", "my-tuned-one", "x"])
+    assert_eq!(server.requests()[0].json()["model"], "my-tuned-one");
+    let both = openai_command(&house, &server, &["run", "--model", "my-tuned-one", "x"])
         .variable("ANTHROPIC_API_KEY", SECRET)
         .run()
         .code(3);
@@ -80,12 +81,12 @@ fn conversation_continues_after_the_model_is_changed() {
     let words = ["chat", "--model", "openai/first"];
     server.set_models(Answer::status(200).body(r#"{"data": [{"id": "second-2026"}]}"#));
     let input = "hello\n/model\n/model openai/none\n/model openai/second\n/model nobody/x\nagain\n";
-    let output = at(&house, &server, &words).input(input).run();
+    let output = openai_command(&house, &server, &words).input(input).run();
     assert!(output.stderr.contains("the model is now openai/second"), "{output}");
     assert!(output.stderr.contains("no plugin offers the provider `nobody`"), "{output}");
     assert!(output.stderr.contains("note: `openai` does not list `openai/none`"), "{output}");
     assert!(!output.stderr.contains("list `openai/second`"), "{output}");
-    let asked: Vec<Value> = server.asked().iter().map(|asked| asked.json()).collect();
+    let asked: Vec<Value> = server.requests().iter().map(|asked| asked.json()).collect();
     assert_eq!((&asked[0]["model"], &asked[1]["model"]), (&json!("first"), &json!("second")));
     let messages = asked[1]["messages"].as_array().unwrap();
     assert_eq!(messages[messages.len() - 2]["content"], "one", "{asked:?}");
@@ -101,7 +102,7 @@ fn fallback_model_answers_after_a_permanent_failure() {
         Answer::text(&["I am the next one"]),
     ]);
     let words = ["run", "--model", "openai/gone", "hello"];
-    let command = at(&house, &server, &words).variable("JAATO_FALLBACK", "openai/next");
+    let command = openai_command(&house, &server, &words).variable("JAATO_FALLBACK", "openai/next");
     let output = command.run().code(0);
     assert_eq!(output.stdout, "I am the next one\n");
     let said = "trying `openai/next` instead";
@@ -120,12 +121,12 @@ fn vendor_specific_body_fields_and_headers_are_sent() {
     );
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
     let words = ["run", "--model", "openai/m", "hello"];
-    at(&house, &server, &words).run().code(0);
+    openai_command(&house, &server, &words).run().code(0);
     let more =
         [&words[..], &["--service-tier", "priority", "--extra-header", "x-team=sun"]].concat();
     let more = [&more[..], &["--extra-body", r#"{"user":"b","stream_options":null}"#]].concat();
-    at(&house, &server, &more).run().code(0);
-    let asked = server.asked();
+    openai_command(&house, &server, &more).run().code(0);
+    let asked = server.requests();
     let keys = |at: usize| {
         let body = asked[at].json();
         ["service_tier", "verbosity", "user"].map(|key| body[key].as_str().unwrap().to_owned())
@@ -135,9 +136,13 @@ fn vendor_specific_body_fields_and_headers_are_sent() {
     assert_eq!(asked[1].json()["stream_options"], Value::Null);
     let headers: Vec<_> = asked.iter().map(|asked| asked.header("x-team")).collect();
     assert_eq!(headers, [Some("moon"), Some("sun")]);
-    let wrong = at(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat()).run().code(2);
+    let wrong = openai_command(&house, &server, &[&words[..], &["--extra-body", "[1]"]].concat())
+        .run()
+        .code(2);
     assert!(wrong.stderr.contains("not a JSON object"), "{wrong}");
-    let host = at(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat()).run();
+    let host =
+        openai_command(&house, &server, &[&words[..], &["--extra-header", "host=x"]].concat())
+            .run();
     assert!(host.stderr.contains("the header `host` is set only by the host"), "{host}");
 }
 
@@ -148,6 +153,7 @@ fn host_waits_for_the_announced_rate_limit_before_the_next_request() {
         .header("x-ratelimit-remaining-requests", "0")
         .header("x-ratelimit-reset-requests", "5500ms");
     let server = Server::start([used_up, Answer::text(&["done"])]);
-    let output = at(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
+    let output =
+        openai_command(&house, &server, &["run", "--model", "openai/m", "hello"]).run().code(0);
     assert!(output.stderr.contains("accepts the next request in 6 s"), "{output}");
 }

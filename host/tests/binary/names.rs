@@ -10,16 +10,16 @@ use crate::support::{elf, fixture, library_name};
 
 /// Returns the fixture `echo` under another plugin name, so that only the name of its tool
 /// conflicts.
-fn renamed_echo(name: &str) -> Vec<u8> {
+fn renamed_echo_bytes(name: &str) -> Vec<u8> {
     let echo = fs::read(fixture("echo")).unwrap();
-    elf::patch(&echo, r#""name":"fixture-echo""#, &format!(r#""name":"{name}""#))
+    elf::patch_bytes(&echo, r#""name":"fixture-echo""#, &format!(r#""name":"{name}""#))
 }
 
 #[test]
 fn plugin_name_belongs_to_the_more_trusted_source() {
     let house = house!();
-    let shipped = house.shipped().join(library_name("tool_environment"));
-    house.give("another.so", &fs::read(shipped).unwrap());
+    let shipped = house.shipped_folder().join(library_name("tool_environment"));
+    house.write_given_file("another.so", &fs::read(shipped).unwrap());
     let folder = house.given_folder().display().to_string();
     let output = house.run(&["plugin", "list", "--plugin-dir", &folder]).code(0);
     expect![[r#"
@@ -39,7 +39,7 @@ fn plugin_name_belongs_to_the_more_trusted_source() {
 fn first_file_in_a_folder_owns_the_plugin_name() {
     let house = house!();
     for name in ["b.so", "a.so", "c.so"] {
-        fs::copy(fixture("probe"), house.shipped().join(name)).unwrap();
+        fs::copy(fixture("probe"), house.shipped_folder().join(name)).unwrap();
     }
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let told: Vec<_> = list["plugins"]
@@ -60,8 +60,8 @@ fn first_file_in_a_folder_owns_the_plugin_name() {
 fn plugin_with_taken_names_keeps_the_rest_and_lists_their_owner() {
     let house = house!(ships "probe");
     let probe = fs::read(fixture("probe")).unwrap();
-    let other = elf::patch(&probe, r#""name":"fixture-probe""#, r#""name":"second-probes""#);
-    fs::write(house.shipped().join("zz.so"), other).unwrap();
+    let other = elf::patch_bytes(&probe, r#""name":"fixture-probe""#, r#""name":"second-probes""#);
+    fs::write(house.shipped_folder().join("zz.so"), other).unwrap();
     let list = house.run(&["plugin", "list"]).code(0);
     let row = list.stdout.lines().find(|line| line.starts_with("second-probes")).unwrap();
     assert!(row.contains("active") && row.ends_with("gc second-probes"), "{list}");
@@ -69,7 +69,7 @@ fn plugin_with_taken_names_keeps_the_rest_and_lists_their_owner() {
     assert!(list.stderr.contains(taken), "{list}");
     let shown = house.run(&["plugin", "show", "second-probes"]).code(0);
     for name in ["tool `ask`", "provider `probe`"] {
-        let owner = house.shipped().join(library_name("fixture_probe"));
+        let owner = house.shipped_folder().join(library_name("fixture_probe"));
         let line = format!("  left out    {name}: the name is taken by `{}`", owner.display());
         assert!(shown.stdout.contains(&line), "{shown}");
     }
@@ -78,8 +78,8 @@ fn plugin_with_taken_names_keeps_the_rest_and_lists_their_owner() {
 #[test]
 fn plugin_whose_only_name_is_taken_is_refused() {
     let house = house!(ships "echo");
-    let other = house.shipped().join("zz.so");
-    fs::write(&other, renamed_echo("zzzzzzz-echo")).unwrap();
+    let other = house.shipped_folder().join("zz.so");
+    fs::write(&other, renamed_echo_bytes("zzzzzzz-echo")).unwrap();
     let output = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
@@ -101,8 +101,8 @@ fn plugin_whose_only_name_is_taken_is_refused() {
 fn a_reserved_tool_name_is_refused() {
     let house = house!();
     let echo = fs::read(fixture("echo")).unwrap();
-    let reserved = elf::patch(&echo, "count_bytes_echo", "get_tool_schemas");
-    fs::write(house.shipped().join("reserved.so"), reserved).unwrap();
+    let reserved = elf::patch_bytes(&echo, "count_bytes_echo", "get_tool_schemas");
+    fs::write(house.shipped_folder().join("reserved.so"), reserved).unwrap();
     let output = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0

@@ -8,7 +8,7 @@ use crate::support::{Command, House, library_name, skip};
 
 /// Puts an sdk next to the executable. The checkout's sdk is found only if the target folder is
 /// inside it.
-fn give_sdk(house: &House) {
+fn ship_sdk(house: &House) {
     for part in ["sdk", "testkit"] {
         house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");
     }
@@ -16,9 +16,9 @@ fn give_sdk(house: &House) {
 
 #[test]
 fn new_plugin_crate_uses_the_sdk_next_to_the_executable() {
-    let house = house!(give_sdk);
+    let house = house!(ship_sdk);
     house.write("share/jaato/sdk/Cargo.lock", "# locked\n");
-    let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).silent();
+    let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).expect_silent();
     expect_test::expect![[r#"
         exit 0
         --- stdout
@@ -73,7 +73,7 @@ fn new_plugin_uses_a_given_sdk_and_writes_nothing_without_one() {
     for part in ["sdk", "testkit"] {
         house.write(&format!("workspace/its sdk/plugin-api/{part}/Cargo.toml"), "");
     }
-    let named = run(&["--sdk", "its sdk"]).silent();
+    let named = run(&["--sdk", "its sdk"]).expect_silent();
     let sources = house.workspace().join("its sdk/plugin-api");
     let first = format!("written to `moon`, against the sdk in `{}`; next:", sources.display());
     assert_eq!(named.stdout.lines().next(), Some(first.as_str()), "{named}");
@@ -98,7 +98,7 @@ fn new_plugin_in_c_builds_and_passes_its_check() {
     fs::copy(header, sdk.join("include/jaato_plugin.h")).unwrap();
     let sdk = sdk.display().to_string();
     let words = ["plugin", "new", "tool-clock", "--kind", "c", "--sdk", &sdk];
-    let written = house.run(&words).silent();
+    let written = house.run(&words).expect_silent();
     let library = library_name("tool_clock");
     let next = format!("  cd tool-clock\n  make\n  jaato plugin check ./{library}\n");
     assert!(written.stdout.contains(&next), "{written}");
@@ -107,13 +107,13 @@ fn new_plugin_in_c_builds_and_passes_its_check() {
     let warnings = String::from_utf8_lossy(&made.stderr);
     assert!(made.status.success() && warnings.is_empty(), "{warnings}");
     let file = folder.join(library).display().to_string();
-    let checked = house.run(&["plugin", "check", &file]).silent();
+    let checked = house.run(&["plugin", "check", &file]).expect_silent();
     assert!(checked.stdout.contains("tool clock   ok: 1 example ran"), "{checked}");
     assert!(checked.stdout.ends_with("conformance  ok: 21 checks hold\n"), "{checked}");
     for file in ["tool_clock.c", "Makefile", "README.md"] {
         assert!(!fs::read_to_string(folder.join(file)).unwrap().contains("template"), "{file}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Checks that nothing is written, and that the error contains this text.
@@ -127,7 +127,7 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 
 #[test]
 fn new_plugin_refuses_existing_folders_and_invalid_names() {
-    let house = house!(give_sdk);
+    let house = house!(ship_sdk);
     fs::create_dir(house.workspace().join("moon")).unwrap();
     check_refused(&house, &["moon"], "`moon` already exists\nhint: remove it");
     check_refused(&house, &["other", "--path", "moon"], "`moon` already exists");

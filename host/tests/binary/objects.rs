@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::house;
 use crate::support::{House, fixture};
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
 fn find_call(count: u32) -> Value {
-    call("find_animals", json!({ "count": count, "collection": "pond" }))
+    tool_call("find_animals", json!({ "count": count, "collection": "pond" }))
 }
 
 fn set_up_house() -> Option<House> {
@@ -22,8 +22,8 @@ fn set_up_house() -> Option<House> {
 #[test]
 fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
     let Some(house) = set_up_house() else { return };
-    let view = call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
-    house.script(&json!({ "answers": [
+    let view = tool_call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
+    house.set_script(&json!({ "answers": [
         { "steps": [find_call(2)] },
         {
             "expect": {
@@ -51,7 +51,7 @@ fn objects_found_by_a_tool_reach_model_and_clients_during_the_call() {
     let last = lines.last().unwrap();
     assert_eq!(last["environment"]["find_animals"][0]["objects"].as_array().unwrap().len(), 2);
     assert_eq!(last["hidden_environment"], json!({ "raw": { "bytes": 3 } }));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn notices_and_objects_of_a_call_are_reported_in_order() {
     for is_isolated in [false, true] {
         let Some(house) = set_up_house() else { return };
         if is_isolated {
-            house.isolate("fixture-finds");
+            house.isolate_plugin("fixture-finds");
         }
-        house.script(&json!({ "answers": [
-            { "steps": [call("change_animals", json!({ "how": "tell" }))] },
+        house.set_script(&json!({ "answers": [
+            { "steps": [tool_call("change_animals", json!({ "how": "tell" }))] },
             { "steps": [{ "text": "told" }] },
         ] }));
         let lines = house.run(&["run", "--yes", "--output", "json", "tell"]).code(0).json_lines();
@@ -79,7 +79,7 @@ fn notices_and_objects_of_a_call_are_reported_in_order() {
 #[test]
 fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
     let house = house!(ships "finds");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [find_call(1)] },
         { "steps": [{ "text": "a frog" }] },
     ] }));
@@ -99,10 +99,10 @@ fn user_sees_found_objects_and_lists_them_with_the_objects_command() {
 #[test]
 fn objects_are_changed_silently_and_found_by_metadata() {
     let Some(house) = set_up_house() else { return };
-    let change = |how: &str| call("change_animals", json!({ "how": how }));
+    let change = |how: &str| tool_call("change_animals", json!({ "how": how }));
     let after =
         |result: &str, step: Value| json!({ "expect": { "tool_result": result }, "steps": [step] });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [change("append")] },
         after("there are no objects of `find_animals`", find_call(1)),
         after("find_animals_1", change("append")),
@@ -116,7 +116,7 @@ fn objects_are_changed_silently_and_found_by_metadata() {
     let lines = house.run(&["run", "--yes", "--output", "json", "go"]).code(0).json_lines();
     let told = lines.iter().filter(|line| line["event"] == "objects_added").count();
     assert_eq!(told, 1, "only found objects are reported");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn call_typed_by_a_user_has_its_own_objects() {
 #[test]
 fn untrusted_plugin_accesses_only_objects_of_its_own_tools() {
     let house = house!(ships "finds");
-    house.drop_in(&fixture("asks"));
+    house.ship_to_user(&fixture("asks"));
     let ask = |operation: &str, request: Value| json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } });
     let theirs = || json!({ "tool": "find_animals" });
     let toad = json!([{ "animal": "toad" }]);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jaato_vendors::ollama::{FakeOllama, IN_LIBRARY, OllamaTurn};
 
 use crate::house;
-use crate::support::openai::{SECRET, no_file_holds_the_key};
-use crate::support::server::{Answer, Server, Step};
+use crate::support::openai::{SECRET, assert_key_not_saved};
+use crate::support::server::{Answer, BodyStep, Server};
 use crate::support::{Command, House, fixtures, library_name};
 use crate::vendors;
 
@@ -15,16 +15,16 @@ const RUN: [&str; 4] = ["run", "--model", "ollama/qwen3:8b", "hello"];
 
 /// Ships the plugin with short waits.
 fn add_plugin(house: &House) {
-    crate::support::provider(house, "provider_ollama");
+    crate::support::ship_provider(house, "provider_ollama");
 }
 
 /// Starts a server that answers like Ollama.
 fn serve_vendor(ollama: &Arc<FakeOllama>) -> Server {
     let ollama = Arc::clone(ollama);
-    vendors::serve(move |asked| ollama.answer(asked))
+    vendors::start_vendor_server(move |asked| ollama.answer(asked))
 }
 
-fn ollama(turns: impl IntoIterator<Item = OllamaTurn>) -> Arc<FakeOllama> {
+fn fake_ollama(turns: impl IntoIterator<Item = OllamaTurn>) -> Arc<FakeOllama> {
     Arc::new(FakeOllama::new(turns))
 }
 
@@ -38,9 +38,9 @@ fn command_at(house: &House, server: &Server, words: &[&str]) -> Command {
 #[test]
 fn ollama_server_never_truncates_a_long_conversation() {
     let house = house!(add_plugin);
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("gc_truncate")));
-    let ollama = ollama((0..6).map(|number| OllamaTurn::text(&format!("answer {number}"))));
+    let ollama = fake_ollama((0..6).map(|number| OllamaTurn::text(&format!("answer {number}"))));
     let server = serve_vendor(&ollama);
     let words = ["chat", "--model", "ollama/tiny", "--tools", "none"];
     let line = |number: usize| format!("{number} {}\n", "word ".repeat(300));
@@ -55,15 +55,15 @@ fn ollama_server_never_truncates_a_long_conversation() {
 #[test]
 fn ollama_models_are_listed_and_missing_ones_can_be_pulled() {
     let house = house!(add_plugin);
-    list_and_pull(&house);
-    house.nothing_lives();
+    check_list_and_pull(&house);
+    house.assert_no_processes();
 }
 
 #[track_caller]
-fn list_and_pull(house: &House) {
-    let ollama = ollama([OllamaTurn::text("hello")]);
+fn check_list_and_pull(house: &House) {
+    let ollama = fake_ollama([OllamaTurn::text("hello")]);
     let server = serve_vendor(&ollama);
-    let listed = command_at(house, &server, &["model", "list"]).run().silent();
+    let listed = command_at(house, &server, &["model", "list"]).run().expect_silent();
     assert!(listed.stdout.contains("ollama/qwen3:8b"), "{listed}");
     assert!(listed.stdout.contains("8.2B, Q4_K_M, 5.2 GB"), "{listed}");
     assert!(!listed.stdout.contains("nomic-embed-text"), "{listed}");
@@ -80,7 +80,7 @@ fn list_and_pull(house: &House) {
 #[test]
 fn failed_pull_reports_the_reason() {
     let house = house!(add_plugin);
-    let ollama = ollama([]);
+    let ollama = fake_ollama([]);
     let server = serve_vendor(&ollama);
     let pull = |model: &str| command_at(&house, &server, &["model", "pull", model]).run();
     let missing = pull("ollama/nothing").code(5);
@@ -92,7 +92,7 @@ fn failed_pull_reports_the_reason() {
     assert!(unknown.stderr.contains("no weights to download for `moon/nothing`"), "{unknown}");
     // A provider that downloads nothing says so, through the same command.
     let other = house!();
-    crate::support::provider(&other, "provider_anthropic");
+    crate::support::ship_provider(&other, "provider_anthropic");
     let refused = other.run(&["model", "pull", "anthropic/claude"]).code(2);
     assert!(refused.stderr.contains("no weights to download for `anthropic/claude`"), "{refused}");
 }
@@ -101,16 +101,16 @@ fn failed_pull_reports_the_reason() {
 fn ctrl_c_cancels_a_pull_and_closes_the_connection() {
     let house = house!(add_plugin);
     let begin = b"{\"status\":\"pulling manifest\"}\n".to_vec();
-    let server = Server::answering(move |_| {
-        Answer::status(200).then(Step::Bytes(begin.clone())).then(Step::Hang)
+    let server = Server::start_with(move |_| {
+        Answer::status(200).then(BodyStep::Bytes(begin.clone())).then(BodyStep::Hang)
     });
     let running =
         command_at(&house, &server, &["model", "pull", "ollama/moon:1b"]).no_input().start();
     running.wait_for_error("pulling manifest");
-    running.signal("INT");
+    running.send_signal("INT");
     running.finish().code(130);
-    server.wait_until_gone();
-    house.nothing_lives();
+    server.wait_until_disconnected();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn unreachable_ollama_server_is_one_error_line_and_not_listed() {
 #[test]
 fn ollama_key_is_sent_only_to_the_configured_base_url() {
     let house = house!(add_plugin);
-    let ollama = Arc::new(FakeOllama::new([OllamaTurn::text("hello")]).with_key(SECRET));
+    let ollama = Arc::new(FakeOllama::new([OllamaTurn::text("hello")]).with_api_key(SECRET));
     let server = serve_vendor(&ollama);
     // With the variable of Ollama's own client, no key is sent anywhere.
     let refused =
@@ -147,16 +147,16 @@ fn ollama_key_is_sent_only_to_the_configured_base_url() {
     assert!(refused.stderr.contains("answered 401 (unauthorized)"), "{refused}");
     assert!(
         server
-            .asked()
+            .requests()
             .iter()
-            .chain(&server.looked())
+            .chain(&server.other_requests())
             .all(|it| it.header("authorization").is_none())
     );
     let line = format!("[plugins.provider-ollama]\nbase_url = \"{}\"\n", server.root_url());
     house.configure_more(&line);
     let output = house.command(&RUN).variable("OLLAMA_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
     let listed = house.run(&["provider", "list"]).code(0);
     assert!(listed.stdout.contains(&server.root_url()), "{listed}");
 }
@@ -164,7 +164,7 @@ fn ollama_key_is_sent_only_to_the_configured_base_url() {
 #[test]
 fn server_with_a_custom_provider_name_answers_and_pulls_by_that_name() {
     let house = house!(add_plugin);
-    let ollama = ollama([OllamaTurn::text("hello")]);
+    let ollama = fake_ollama([OllamaTurn::text("hello")]);
     let server = serve_vendor(&ollama);
     let text =
         format!("[providers.box]\nplugin = \"ollama\"\nbase_url = \"{}\"\n", server.root_url());

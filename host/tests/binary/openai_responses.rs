@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jaato_vendors::openai::{FakeOpenAi, OpenAiTurn};
 
 use crate::house;
-use crate::support::openai::{SECRET, furnish};
+use crate::support::openai::{SECRET, ship_openai};
 use crate::support::server::Server;
 use crate::support::{Command, House};
 use crate::vendors;
@@ -18,10 +18,10 @@ const RESPONSES: &str = "[plugins.provider-openai]\napi = \"responses\"\ndialect
 /// Starts a server that answers like the vendor.
 fn serve_vendor(vendor: &Arc<FakeOpenAi>) -> Server {
     let vendor = Arc::clone(vendor);
-    vendors::serve(move |asked| vendor.answer(asked))
+    vendors::start_vendor_server(move |asked| vendor.answer(asked))
 }
 
-fn vendor(turns: impl IntoIterator<Item = OpenAiTurn>) -> Arc<FakeOpenAi> {
+fn fake_openai(turns: impl IntoIterator<Item = OpenAiTurn>) -> Arc<FakeOpenAi> {
     Arc::new(FakeOpenAi::new(turns))
 }
 
@@ -35,22 +35,22 @@ fn command_at(house: &House, server: &Server, words: &[&str]) -> Command {
 
 #[test]
 fn error_for_a_server_without_responses_api_suggests_chat_api() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     house.configure_more(RESPONSES);
     let refuse = |_: &_| jaato_vendors::VendorAnswer {
         status: 404,
         headers: Vec::new(),
         body: b"404 page not found".to_vec(),
     };
-    let server = vendors::serve(refuse);
+    let server = vendors::start_vendor_server(refuse);
     let output = command_at(&house, &server, &RUN).run();
     assert!(output.stderr.contains("set `api = \"chat\"`"), "{output}");
 }
 
 #[test]
 fn predefined_provider_uses_its_own_key_and_settings() {
-    let house = house!(furnish);
-    let vendor = vendor([OpenAiTurn::text("hello")]);
+    let house = house!(ship_openai);
+    let vendor = fake_openai([OpenAiTurn::text("hello")]);
     let server = serve_vendor(&vendor);
     // Settings under its name override the plugin's own facts about it.
     let base = server.base_url();
@@ -71,8 +71,10 @@ fn predefined_provider_uses_its_own_key_and_settings() {
 
 #[test]
 fn azure_deployment_gets_its_key_in_the_configured_header() {
-    let house = house!(furnish);
-    let vendor = Arc::new(FakeOpenAi::new([OpenAiTurn::text("hello")]).at_azure("mine", "gpt-5.2"));
+    let house = house!(ship_openai);
+    let vendor = Arc::new(
+        FakeOpenAi::new([OpenAiTurn::text("hello")]).with_azure_deployment("mine", "gpt-5.2"),
+    );
     let server = serve_vendor(&vendor);
     let base = server.root_url();
     house.configure_more(&format!(
@@ -82,7 +84,7 @@ fn azure_deployment_gets_its_key_in_the_configured_header() {
     let words = ["run", "--model", "azure/mine", "hello"];
     let output = house.command(&words).variable("AZURE_OPENAI_API_KEY", SECRET).run().code(0);
     assert_eq!(output.stdout, "hello\n");
-    let asked = server.looked().pop().unwrap();
+    let asked = server.other_requests().pop().unwrap();
     assert_eq!(
         (asked.path.as_str(), asked.header("api-key")),
         ("/openai/v1/responses", Some(SECRET))
@@ -92,7 +94,7 @@ fn azure_deployment_gets_its_key_in_the_configured_header() {
 
 #[test]
 fn predefined_provider_never_uses_another_providers_key() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let words = ["run", "--model", "groq/some/model", "hello"];
     let command = house.command(&words).variable("OPENAI_API_KEY", SECRET);
     let output = command.variable("HTTPS_PROXY", "http://127.0.0.1:1").run().code(3);

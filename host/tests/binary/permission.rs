@@ -25,10 +25,10 @@ decision = "deny"
 tool = "count"
 "#;
 
-fn counting() -> Option<House> {
+fn house_with_counter() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("probe"));
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
         { "steps": [{ "text": "done" }] },
     ] }));
@@ -36,9 +36,9 @@ fn counting() -> Option<House> {
 }
 
 /// Returns an installation with the tool that runs commands.
-fn with_cli() -> Option<House> {
+fn house_with_cli() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
     Some(house)
 }
@@ -49,7 +49,7 @@ fn write_rules(house: &House, text: &str) {
 
 #[test]
 fn permission_deny_rule_in_user_file_overrides_yes_option() {
-    let Some(house) = counting() else { return };
+    let Some(house) = house_with_counter() else { return };
     write_rules(&house, RULES);
     let output = house.run(&["run", "--yes", "--output", "json", "count"]);
     let lines = output.json_lines();
@@ -66,7 +66,7 @@ fn permission_deny_rule_in_user_file_overrides_yes_option() {
 
 #[test]
 fn permission_explain_names_rule_file_and_line() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     write_rules(&house, RULES);
     let explain = |command: &str| {
         let arguments = json!({ "command": command }).to_string();
@@ -131,7 +131,7 @@ fn permission_rules_of_a_workspace_need_trust_and_editing_keeps_it() {
 
 #[test]
 fn permission_test_reports_unexpected_decisions() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     write_rules(&house, RULES);
     let cases = "[[cases]]\ncommand = \"rm x\"\nexpect = \"deny\"\n\n[[cases]]\ncommand = \"make\"\nexpect = \"allow\"\n";
     house.write("workspace/cases.toml", cases);
@@ -144,7 +144,7 @@ fn permission_test_reports_unexpected_decisions() {
 
 #[test]
 fn permission_file_named_by_a_variable_counts_as_the_users_own() {
-    let Some(house) = counting() else { return };
+    let Some(house) = house_with_counter() else { return };
     house.write("workspace/mine.json", r#"{ "whitelist": { "tools": ["count"] } }"#);
     let run = |path: &str| {
         house.command(&["run", "count"]).variable("PERMISSION_CONFIG_PATH", path).run()
@@ -157,7 +157,7 @@ fn permission_file_named_by_a_variable_counts_as_the_users_own() {
 
 #[test]
 fn permission_file_that_is_broken_denies_everything() {
-    let Some(house) = counting() else { return };
+    let Some(house) = house_with_counter() else { return };
     write_rules(&house, "[[rules]]\ndecison = \"deny\"\n");
     let output = house.run(&["run", "--yes", "count"]);
     assert!(output.stderr.contains("did you mean `decision`"), "{output}");
@@ -166,7 +166,7 @@ fn permission_file_that_is_broken_denies_everything() {
 
 #[test]
 fn permission_sanitization_denies_dangerous_commands_and_shell_operators() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     let text = r#"{"defaultPolicy": "allow", "sanitization": {"enabled": true}}"#;
     house.write("home/.jaato/permissions.json", text);
     for (command, expected) in [("rm a", "deny"), ("ls; id", "deny"), ("id", "allow")] {
@@ -184,7 +184,7 @@ fn permission_allow_says_when_the_rule_allows_nothing() {
         let output = house.run(&["permission", "allow", "--command", command]).code(0);
         assert!(output.stderr.contains("allows no call yet"), "{command}: {output}");
     }
-    house.run(&["permission", "allow", "--command", "git status"]).silent();
+    house.run(&["permission", "allow", "--command", "git status"]).expect_silent();
     let output = house.run(&["permission", "allow", "git log"]).code(2);
     assert!(output.stderr.contains("did you mean `--command 'git log'`?"), "{output}");
 }

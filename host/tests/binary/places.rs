@@ -13,7 +13,7 @@ use crate::support::{
 #[test]
 fn a_shipped_folder_that_others_can_write_to_is_not_used() {
     let house = house!();
-    set_mode(&house.shipped(), 0o775);
+    set_mode(&house.shipped_folder(), 0o775);
     let output = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
@@ -24,14 +24,14 @@ fn a_shipped_folder_that_others_can_write_to_is_not_used() {
         hint: chmod go-w '$HOUSE/plugins'
     "#]]
     .assert_eq(&output.to_string());
-    set_mode(&house.shipped(), 0o755);
-    assert!(house.run(&["plugin", "list"]).silent().stdout.contains("tool-environment"));
+    set_mode(&house.shipped_folder(), 0o755);
+    assert!(house.run(&["plugin", "list"]).expect_silent().stdout.contains("tool-environment"));
 }
 
 #[test]
 fn a_shipped_file_that_others_can_write_to_is_not_used() {
     let house = house!();
-    let file = house.shipped().join("probe.so");
+    let file = house.shipped_folder().join("probe.so");
     fs::copy(fixture("probe"), &file).unwrap();
     set_mode(&file, 0o757);
     let output = house.run(&["plugin", "list"]).code(0);
@@ -45,12 +45,12 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
         hint: chmod go-w '$HOUSE/plugins/probe.so'
     "#]]
     .assert_eq(&output.to_string());
-    let command = house.clean(&output.stderr);
+    let command = house.normalize_output(&output.stderr);
     let command = command.lines().last().unwrap().strip_prefix("hint: ").unwrap();
     let command = command.replace("$HOUSE", &house.path().display().to_string());
     let status = std::process::Command::new("sh").args(["-c", &command]).status().unwrap();
     assert!(status.success());
-    assert!(house.run(&["plugin", "list"]).silent().stdout.contains("fixture-probe"));
+    assert!(house.run(&["plugin", "list"]).expect_silent().stdout.contains("fixture-probe"));
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn symlink_to_the_binary_uses_plugins_next_to_the_real_binary() {
     symlink(house.binary(), elsewhere.join("jaato")).unwrap();
     fs::copy(fixture("probe"), house.path().join("elsewhere/plugins/probe.so")).unwrap();
     let program = elsewhere.join("jaato").display().to_string();
-    let output = Command::program(&house, &program, &["tool", "list"]).run().silent();
+    let output = Command::program(&house, &program, &["tool", "list"]).run().expect_silent();
     assert!(output.stdout.contains("get_environment"), "{output}");
     assert!(!output.stdout.contains("fixture-probe"), "{output}");
 }
@@ -76,7 +76,7 @@ fn the_second_shipped_folder_is_searched_too() {
     let plugin = folder.join(library_name("fixture_probe"));
     fs::copy(fixture("probe"), &plugin).unwrap();
     set_mode(&plugin, 0o755);
-    let output = house.run(&["plugin", "list"]).silent();
+    let output = house.run(&["plugin", "list"]).expect_silent();
     assert!(output.stdout.contains("fixture-probe     0.1.0    shipped  active"), "{output}");
 }
 
@@ -87,7 +87,7 @@ fn plugins_in_working_directory_or_plugin_path_are_not_shipped() {
     fs::copy(fixture("probe"), house.workspace().join("plugins/probe.so")).unwrap();
     let given = house.given_folder();
     fs::copy(fixture("probe"), given.join("probe.so")).unwrap();
-    assert!(!house.run(&["plugin", "list"]).silent().stdout.contains("probe"));
+    assert!(!house.run(&["plugin", "list"]).expect_silent().stdout.contains("probe"));
     let output =
         house.command(&["plugin", "list"]).variable("JAATO_PLUGIN_PATH", &given).run().code(0);
     assert!(
@@ -112,7 +112,7 @@ fn missing_plugin_folder_named_by_the_user_is_reported() {
         --- stderr
         note: cannot search `$HOUSE/missing` for plugins: No such file or directory (os error 2)
     "#]].assert_eq(&output.to_string());
-    let file = house.give("a-file", b"").display().to_string();
+    let file = house.write_given_file("a-file", b"").display().to_string();
     let output = house.run(&["tool", "list", "--plugin-dir", &file]).code(0);
     expect![[r#"
         exit 0
@@ -130,11 +130,11 @@ fn missing_plugin_folder_named_by_the_user_is_reported() {
 #[test]
 fn files_without_a_library_name_are_ignored() {
     let house = house!();
-    house.give(".hidden.so", b"text");
-    house.give("notes.txt", b"text");
-    house.give("libmoon.so.1", b"text");
+    house.write_given_file(".hidden.so", b"text");
+    house.write_given_file("notes.txt", b"text");
+    house.write_given_file("libmoon.so.1", b"text");
     let folder = house.given_folder().display().to_string();
-    house.run(&["tool", "list", "--plugin-dir", &folder]).silent();
+    house.run(&["tool", "list", "--plugin-dir", &folder]).expect_silent();
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn invalid_utf8_and_control_characters_in_file_names_are_escaped() {
     expect![[r#"
         note: cannot use `$HOUSE/given/m�n<U+001B>[31m.so` as a plugin: it is not a dynamic library
     "#]]
-    .assert_eq(&house.clean(&output.stderr));
+    .assert_eq(&house.normalize_output(&output.stderr));
 }
 
 #[test]
@@ -160,17 +160,17 @@ fn shipped_plugins_work_without_a_home_folder() {
     if !is_root() || !can_start_as_nobody(&house) {
         return skip("only root can start a process of a user without a home");
     }
-    house.give("moon.so", &fs::read(fixture("echo")).unwrap());
+    house.write_given_file("moon.so", &fs::read(fixture("echo")).unwrap());
     let folder = house.given_folder().display().to_string();
     let homeless = |words: &[&str]| {
         let command = house.command(words).without_variable("HOME");
         command.without_variable("XDG_RUNTIME_DIR").user(NOBODY).run()
     };
-    let output = homeless(&["call", "get_environment", r#"{"aspect": "arch"}"#]).silent();
+    let output = homeless(&["call", "get_environment", r#"{"aspect": "arch"}"#]).expect_silent();
     assert!(output.json()["machine"].is_string(), "{output}");
-    assert!(homeless(&["tool", "list"]).silent().stdout.contains("get_environment"));
-    homeless(&["config", "show"]).silent();
-    let output = homeless(&["plugin", "list", "--plugin-dir", &folder]).silent();
+    assert!(homeless(&["tool", "list"]).expect_silent().stdout.contains("get_environment"));
+    homeless(&["config", "show"]).expect_silent();
+    let output = homeless(&["plugin", "list", "--plugin-dir", &folder]).expect_silent();
     assert!(output.stdout.contains("not trusted"), "{output}");
     let file = house.given_folder().join("moon.so").display().to_string();
     let output = homeless(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]);
@@ -199,5 +199,5 @@ fn unwritable_cache_is_reported_in_one_note() {
         note: `$HOUSE/home/.cache` cannot be used: not a directory
         hint: set `HOME` to a folder that you can write, or move `$HOUSE/home/.cache` away
     "#]]
-    .assert_eq(&house.clean(&output.stderr));
+    .assert_eq(&house.normalize_output(&output.stderr));
 }

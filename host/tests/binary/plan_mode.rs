@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::support::answers::{call, says, told};
-use crate::support::cli::with_cli;
+use crate::support::answers::{call_answer, text_answer, with_expectation};
+use crate::support::cli::house_with_cli;
 use crate::support::command::Running;
 use crate::support::{House, Output, fixtures, library_name};
 
 /// Returns an installation with the file tools, the shell and the plan tools, and a file to edit.
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let house = house_with_cli()?;
+    let plugins = fixtures::test_house()?.join("plugins");
     for name in ["tool_file_edit", "tool_todo"] {
         house.ship(&plugins.join(library_name(name)));
     }
@@ -19,20 +19,20 @@ fn set_up_house() -> Option<House> {
 }
 
 fn edit_call(old: &str, new: &str) -> Value {
-    call("updateFile", json!({ "path": "a.txt", "old": old, "new": new }))
+    call_answer("updateFile", json!({ "path": "a.txt", "old": old, "new": new }))
 }
 
-fn create_plan() -> Value {
-    call("createPlan", json!({ "title": "Count", "steps": ["write two"] }))
+fn create_plan_answer() -> Value {
+    call_answer("createPlan", json!({ "title": "Count", "steps": ["write two"] }))
 }
 
-fn content(house: &House) -> String {
+fn file_content(house: &House) -> String {
     std::fs::read_to_string(house.workspace().join("a.txt")).unwrap()
 }
 
 /// Waits for the permission prompt of a tool and returns it.
 #[track_caller]
-fn asked_call(running: &Running, tool: &str) -> Value {
+fn wait_for_prompt(running: &Running, tool: &str) -> Value {
     let line = running.wait_for("\"event\":\"permission_asked\"");
     let prompt: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(prompt["name"], tool, "{prompt}");
@@ -48,7 +48,7 @@ fn answer_prompt(running: &mut Running, prompt: &Value, decision: &str, mode: Op
 }
 
 /// Returns the decision about each call: tool, `allowed` or `denied`, rule.
-fn decisions(output: &Output) -> Vec<String> {
+fn call_decisions(output: &Output) -> Vec<String> {
     let lines = output.json_lines();
     let decided = lines.iter().filter(|line| line["event"] == "permission_decided");
     let text = |line: &Value| {
@@ -59,7 +59,7 @@ fn decisions(output: &Output) -> Vec<String> {
 }
 
 /// Returns the modes that the session changed to.
-fn modes(output: &Output) -> Vec<String> {
+fn mode_changes(output: &Output) -> Vec<String> {
     let lines = output.json_lines();
     let changed = lines.iter().filter(|line| line["event"] == "mode_changed");
     changed.map(|line| line["mode"].as_str().unwrap().to_owned()).collect()
@@ -74,23 +74,31 @@ fn plan_mode_lasts_until_the_user_accepts_the_plan() {
         let Some(house) = set_up_house() else { return };
         // A rule that allows starting a plan does not end the mode.
         house.write("home/.config/jaato/permissions.toml", rules);
-        house.script(&json!({ "answers": [
-            told("system", "The session is in plan mode", edit_call("one", "two")),
-            told("tool_result", "(rule `mode.plan`)", call("readFile", json!({ "path": "a.txt" }))),
-            told("tool_result", "one", call("cli_based_tool", json!({ "command": "touch made" }))),
-            told("tool_result", "(rule `mode.plan`)", create_plan()),
-            told("tool_result", "plan_1", call("startPlan", json!({}))),
-            told("tool_result", "\"confirmed\":true", edit_call("one", "two")),
-            says("done"),
+        house.set_script(&json!({ "answers": [
+            with_expectation("system", "The session is in plan mode", edit_call("one", "two")),
+            with_expectation(
+                "tool_result",
+                "(rule `mode.plan`)",
+                call_answer("readFile", json!({ "path": "a.txt" })),
+            ),
+            with_expectation(
+                "tool_result",
+                "one",
+                call_answer("cli_based_tool", json!({ "command": "touch made" })),
+            ),
+            with_expectation("tool_result", "(rule `mode.plan`)", create_plan_answer()),
+            with_expectation("tool_result", "plan_1", call_answer("startPlan", json!({}))),
+            with_expectation("tool_result", "\"confirmed\":true", edit_call("one", "two")),
+            text_answer("done"),
         ] }));
         let mut running = house.command(&RUN).start();
-        let prompt = asked_call(&running, "startPlan");
+        let prompt = wait_for_prompt(&running, "startPlan");
         assert_eq!(prompt["title"], "Start this plan?");
         assert_eq!(prompt["subject"], json!({ "kind": "plan", "steps": ["write two"] }));
         assert_eq!(prompt["rule"], "mode.start_plan");
         answer_prompt(&mut running, &prompt, "allow_once", Some(mode));
         if mode == "ask" {
-            let prompt = asked_call(&running, "updateFile");
+            let prompt = wait_for_prompt(&running, "updateFile");
             answer_prompt(&mut running, &prompt, "allow_once", None);
         }
         let output = running.finish().code(0);
@@ -102,9 +110,9 @@ fn plan_mode_lasts_until_the_user_accepts_the_plan() {
             "startPlan allowed person.once",
             &format!("updateFile allowed {rule}"),
         ];
-        assert_eq!(decisions(&output), expected, "{output}");
-        assert_eq!(modes(&output), [mode]);
-        assert_eq!(content(&house), "two\n");
+        assert_eq!(call_decisions(&output), expected, "{output}");
+        assert_eq!(mode_changes(&output), [mode]);
+        assert_eq!(file_content(&house), "two\n");
         assert!(!house.workspace().join("made").exists());
     }
 }
@@ -112,33 +120,39 @@ fn plan_mode_lasts_until_the_user_accepts_the_plan() {
 #[test]
 fn denied_plan_keeps_plan_mode() {
     let Some(house) = set_up_house() else { return };
-    house.script(&json!({ "answers": [
-        create_plan(),
-        call("startPlan", json!({})),
-        told("tool_result", "the user denied the call to `startPlan`", edit_call("one", "two")),
-        told("tool_result", "(rule `mode.plan`)", says("done")),
+    house.set_script(&json!({ "answers": [
+        create_plan_answer(),
+        call_answer("startPlan", json!({})),
+        with_expectation(
+            "tool_result",
+            "the user denied the call to `startPlan`",
+            edit_call("one", "two"),
+        ),
+        with_expectation("tool_result", "(rule `mode.plan`)", text_answer("done")),
     ] }));
     let mut running = house.command(&RUN).start();
-    let prompt = asked_call(&running, "startPlan");
+    let prompt = wait_for_prompt(&running, "startPlan");
     answer_prompt(&mut running, &prompt, "deny", None);
     let output = running.finish().code(0);
-    assert_eq!(modes(&output), [""; 0], "{output}");
-    assert_eq!(content(&house), "one\n");
+    assert_eq!(mode_changes(&output), [""; 0], "{output}");
+    assert_eq!(file_content(&house), "one\n");
 }
 
 #[test]
 fn plan_mode_does_not_end_without_a_plan_or_a_user() {
     let Some(house) = set_up_house() else { return };
     // The user is not asked about a plan that does not exist.
-    house.script(&json!({ "answers": [call("startPlan", json!({})), says("done")] }));
+    house.set_script(
+        &json!({ "answers": [call_answer("startPlan", json!({})), text_answer("done")] }),
+    );
     let output = house.command(&RUN).start().wait_with_open_input();
-    assert_eq!(decisions(&output), ["startPlan denied preview.refuses"], "{output}");
+    assert_eq!(call_decisions(&output), ["startPlan denied preview.refuses"], "{output}");
     // `--yes` does not agree to a plan.
-    house.script(&json!({ "answers": [
-        create_plan(),
-        call("startPlan", json!({})),
-        told("tool_result", "(rule `mode.start_plan`)", edit_call("one", "two")),
-        told("tool_result", "(rule `mode.plan`)", says("done")),
+    house.set_script(&json!({ "answers": [
+        create_plan_answer(),
+        call_answer("startPlan", json!({})),
+        with_expectation("tool_result", "(rule `mode.start_plan`)", edit_call("one", "two")),
+        with_expectation("tool_result", "(rule `mode.plan`)", text_answer("done")),
     ] }));
     let words = ["run", "--yes", "--output", "json", "--mode", "plan", "go"];
     let output = house.command(&words).no_input().run();
@@ -147,14 +161,14 @@ fn plan_mode_does_not_end_without_a_plan_or_a_user() {
         "startPlan denied mode.start_plan",
         "updateFile denied mode.plan",
     ];
-    assert_eq!(decisions(&output), expected, "{output}");
-    assert_eq!(content(&house), "one\n");
+    assert_eq!(call_decisions(&output), expected, "{output}");
+    assert_eq!(file_content(&house), "one\n");
 }
 
 #[test]
 fn system_prompt_mentions_plan_mode_only_in_plan_mode() {
     let Some(house) = set_up_house() else { return };
-    house.script(&json!({ "answers": [says("done")] }));
+    house.set_script(&json!({ "answers": [text_answer("done")] }));
     let shown = |mode: &str| {
         let output = house.run(&["run", "--show-prompt", "--mode", mode, "go"]).code(0);
         output.stdout
@@ -169,14 +183,14 @@ fn system_prompt_mentions_plan_mode_only_in_plan_mode() {
 #[test]
 fn chat_switches_to_plan_mode_and_back() {
     let Some(house) = set_up_house() else { return };
-    house.script(&json!({ "answers": [
-        told("system", "The session is in plan mode", says("I plan.")),
+    house.set_script(&json!({ "answers": [
+        with_expectation("system", "The session is in plan mode", text_answer("I plan.")),
         edit_call("one", "two"),
-        told("tool_result", "\"path\"", says("done")),
+        with_expectation("tool_result", "\"path\"", text_answer("done")),
     ] }));
     let lines = "/mode plan\ngo\n/mode accept-edits\ngo\n";
     let output = house.command(&["chat"]).input(lines).run();
     let line = "Mode: plan, only tools and commands that read run until you agree to a plan.";
     assert!(output.stderr.contains(line), "{output}");
-    assert_eq!(content(&house), "two\n", "{output}");
+    assert_eq!(file_content(&house), "two\n", "{output}");
 }

@@ -12,25 +12,25 @@ use crate::support::{Command, House, Output, fixture};
 fn house_with_grant(in_worker: bool) -> Option<House> {
     let house = House::new()?;
     if in_worker {
-        house.drop_in(&fixture("wants"));
-        house.run(&["plugin", "grant", "fixture-wants"]).silent();
+        house.ship_to_user(&fixture("wants"));
+        house.run(&["plugin", "grant", "fixture-wants"]).expect_silent();
     } else {
         house.ship(&fixture("wants"));
     }
     Some(house)
 }
 
-fn call(house: &House, tool: &str, arguments: &Value) -> Output {
+fn call_tool(house: &House, tool: &str, arguments: &Value) -> Output {
     house.run(&["call", tool, &arguments.to_string()])
 }
 
-fn asking(operation: &str, request: &Value, bytes: &str) -> Value {
+fn service_arguments(operation: &str, request: &Value, bytes: &str) -> Value {
     json!({ "operation": operation, "request": request, "bytes": bytes })
 }
 
 #[track_caller]
 fn ask_service(house: &House, operation: &str, request: &Value, bytes: &str) -> Value {
-    call(house, "ask_wanted", &asking(operation, request, bytes)).code(0).json()
+    call_tool(house, "ask_wanted", &service_arguments(operation, request, bytes)).code(0).json()
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn stored_values_survive_host_restart_and_plugin_update() {
         assert_eq!((&read["answer"]["found"], &read["bytes"]), (&json!(true), &json!("full")));
         // The instance's own context accesses the same store.
         let at_home = json!({ "operation": "store.get", "request": key, "at_home": true });
-        assert_eq!(call(&house, "ask_wanted", &at_home).code(0).json()["bytes"], "full");
+        assert_eq!(call_tool(&house, "ask_wanted", &at_home).code(0).json()["bytes"], "full");
         let here = json!({ "key": "moon/phase", "of": "workspace" });
         assert_eq!(ask_service(&house, "store.get", &here, "")["answer"]["found"], false);
         ask_service(&house, "store.set", &here, "dark");
         let elsewhere = house.path().join("elsewhere");
         fs::create_dir_all(elsewhere.join(".git")).unwrap();
-        let arguments = asking("store.get", &here, "").to_string();
+        let arguments = service_arguments("store.get", &here, "").to_string();
         let other = house.command(&["call", "ask_wanted", &arguments]).directory(&elsewhere);
         assert_eq!(other.run().code(0).json()["answer"]["found"], false, "another workspace");
         // Another file with the same name is the same plugin.
@@ -85,12 +85,13 @@ fn invalid_requests_and_request_floods_of_a_plugin_are_bounded() {
             ("host_process.spawn", json!({ "program": missing }), &missing),
             ("host_process.write", json!({ "process": 1 }), "has no running program"),
         ] {
-            let output = call(&house, "ask_wanted", &asking(operation, &request, "x"));
+            let output =
+                call_tool(&house, "ask_wanted", &service_arguments(operation, &request, "x"));
             assert!(output.code != 0 && output.stderr.contains(told), "{operation}: {output}");
         }
         let storm = |operation: &str, request: Value, times: u32| {
             let arguments = json!({ "operation": operation, "request": request, "times": times });
-            call(&house, "ask_often", &arguments).code(0).json()
+            call_tool(&house, "ask_often", &arguments).code(0).json()
         };
         let secrets = storm("secret.set", json!({ "name": "s#" }), 70);
         assert_eq!(secrets, json!({ "ok": 64, "limit_reached": 6 }));
@@ -104,7 +105,8 @@ fn conditional_write_fails_after_a_concurrent_change() {
     let house = house!(ships "wants");
     let absent = json!({ "key": "k", "expected": "absent" });
     ask_service(&house, "store.set", &absent, "first");
-    let output = call(&house, "ask_wanted", &asking("store.set", &absent, "second"));
+    let output =
+        call_tool(&house, "ask_wanted", &service_arguments("store.set", &absent, "second"));
     assert!(output.stderr.contains("`k` has changed"), "{output}");
     assert_eq!(ask_service(&house, "store.get", &json!({ "key": "k" }), "")["bytes"], "first");
 }
@@ -114,7 +116,8 @@ fn full_disk_leaves_the_stored_value_unchanged() {
     let house = house!(ships "wants");
     ask_service(&house, "store.set", &json!({ "key": "k" }), "small");
     // A limit on file size simulates a full disk. The writer gets an error instead of a signal.
-    let large = asking("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
+    let large =
+        service_arguments("store.set", &json!({ "key": "k" }), &"x".repeat(600 * 1024)).to_string();
     let file = house.write(
         "large.json",
         &format!(
@@ -144,10 +147,10 @@ fn secrets_belong_to_one_plugin_and_are_masked() {
             ask_service(&house, "secret.get", &json!({ "name": "token" }), "")["bytes"],
             secret
         );
-        let told = call(&house, "tell_secret", &json!({ "name": "token" })).code(1);
+        let told = call_tool(&house, "tell_secret", &json!({ "name": "token" })).code(1);
         assert!(told.stderr.contains("the server refused `********`"), "{told}");
         assert!(!told.to_string().contains(secret));
-        let log = fs::read_to_string(house.cache().join("jaato.log")).unwrap_or_default();
+        let log = fs::read_to_string(house.cache_folder().join("jaato.log")).unwrap_or_default();
         assert!(!log.contains(secret), "{log}");
         ask_service(&house, "secret.delete", &json!({ "name": "token" }), "");
         let gone = ask_service(&house, "secret.get", &json!({ "name": "token" }), "");
@@ -168,7 +171,8 @@ fn secrets_are_kept_by_the_systems_tool_if_available() {
     crate::support::set_mode(&tool, 0o755);
     let path = format!("{}:/usr/bin:/bin", house.path().join("tools").display());
     let run = |operation: &str, bytes: &str| {
-        let arguments = asking(operation, &json!({ "name": "token" }), bytes).to_string();
+        let arguments =
+            service_arguments(operation, &json!({ "name": "token" }), bytes).to_string();
         let command = house.command(&["call", "ask_wanted", &arguments]);
         command.variable("PATH", &path).run().code(0).json()
     };
@@ -195,7 +199,7 @@ fn helper_programs_live_as_long_as_their_instance() {
         let mut said = |line: &str| {
             let call = json!({ "tool": "use_helper", "args": { "line": line } });
             batch.write(format!("{call}\n").as_bytes());
-            serde_json::from_str::<Value>(&batch.line()).unwrap()
+            serde_json::from_str::<Value>(&batch.next_line()).unwrap()
         };
         let first = said("one");
         let second = said("two");
@@ -207,7 +211,7 @@ fn helper_programs_live_as_long_as_their_instance() {
         let pid = first["pid"].as_u64().unwrap();
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
         batch.finish().code(0);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -216,7 +220,7 @@ fn tokens_are_estimated_when_no_provider_counts_them() {
     let house = house!(ships "wants");
     let counted = ask_service(&house, "count", &json!({ "text": "moonlight" }), "");
     assert_eq!(counted["answer"], json!({ "tokens": 3, "is_estimate": true }));
-    house.ship(&crate::support::fixtures::built("provider_scripted"));
+    house.ship(&crate::support::fixtures::built_library("provider_scripted"));
     let of_model = json!({ "text": "moonlight", "model": "scripted/test" });
     let counted = ask_service(&house, "count", &of_model, "");
     let expected = json!({ "tokens": 3, "is_estimate": true, "model": "scripted/test" });
@@ -293,7 +297,7 @@ fn invalid_plugin_settings_are_reported_with_their_location() {
             None => call,
         };
         let output = call.run().code(0);
-        house.clean(&output.stderr)
+        house.normalize_output(&output.stderr)
     };
     let config = "user $HOUSE/home/.config/jaato/config.toml:2";
     assert_eq!(

@@ -13,21 +13,21 @@ fn ship_company() -> Option<House> {
 
 /// Returns an installation with the fixture: shipped or, if plugins run in workers, as a user's
 /// plugin with its grants.
-fn house_in() -> Option<House> {
+fn house_with_services() -> Option<House> {
     if !is_isolated() {
         return ship_company();
     }
     let house = House::without_plugins()?;
-    house.drop_in(&fixture("company"));
+    house.ship_to_user(&fixture("company"));
     house.run(&["plugin", "grant", "fixture-company"]).code(0);
     Some(house)
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
+fn call_answer(name: &str, arguments: &Value) -> Value {
     json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] })
 }
 
-fn text(text: &str) -> Value {
+fn text_answer(text: &str) -> Value {
     json!({ "steps": [{ "text": text }], "usage": { "prompt_tokens": 9, "output_tokens": 4 } })
 }
 
@@ -43,7 +43,7 @@ fn play_words(house: &House, words: &[&str]) -> Vec<Value> {
 }
 
 /// Returns the result of that tool's first call.
-fn result_of(events: &[Value], tool: &str) -> Value {
+fn first_result(events: &[Value], tool: &str) -> Value {
     let is_it = |it: &&Value| it["event"] == "tool_call_finished" && it["name"] == tool;
     let found = events.iter().find(is_it).unwrap_or_else(|| panic!("no {tool} in {events:#?}"));
     found["result"].clone()
@@ -51,11 +51,13 @@ fn result_of(events: &[Value], tool: &str) -> Value {
 
 #[test]
 fn nested_tool_call_is_checked_and_has_events_and_ledger_records() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = house_with_services() else { return };
     let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
-    house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
+    house.set_script(
+        &json!({ "answers": [call_answer("call_other", &arguments), text_answer("done")] }),
+    );
     let events = play_words(&house, &[]);
-    let result = result_of(&events, "call_other");
+    let result = first_result(&events, "call_other");
     assert_eq!(result, json!({ "of": "echo", "gave": { "echo": "moon" }, "bytes": 0 }));
     let started = |name: &str| {
         let is_it = |it: &&Value| it["event"] == "tool_call_started" && it["name"] == name;
@@ -67,18 +69,20 @@ fn nested_tool_call_is_checked_and_has_events_and_ledger_records() {
     assert!(outer.get("by").is_none() && outer.get("parent").is_none());
     let ledger = house.run(&["ledger", "show", "--json"]).code(0);
     assert_eq!(ledger.json()["totals"]["tool_calls"], 2);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn permission_rules_apply_to_nested_tool_calls() {
     let Some(house) = ship_company() else { return };
     let arguments = json!({ "name": "change", "arguments": "{}" });
-    house.script(&json!({ "answers": [call("call_other", &arguments), text("done")] }));
+    house.set_script(
+        &json!({ "answers": [call_answer("call_other", &arguments), text_answer("done")] }),
+    );
     // No user is present, and only the outer call is allowed.
     let run = ["run", "--output", "json", "--allow", "call_other", "go"];
     let events = house.run(&run).json_lines();
-    let error = &result_of(&events, "call_other")["error"];
+    let error = &first_result(&events, "call_other")["error"];
     assert_eq!(error["kind"], "permission_denied", "{error:#}");
     let message = error["message"].as_str().unwrap();
     assert!(message.starts_with("the call to `change` is denied"), "{message}");
@@ -86,7 +90,7 @@ fn permission_rules_apply_to_nested_tool_calls() {
 
 #[test]
 fn nested_calls_are_limited_in_depth_and_number() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = house_with_services() else { return };
     // Each call makes the same call again. Three levels deep it ends.
     let mut arguments = json!({ "text": "deep" }).to_string();
     let mut name = "echo";
@@ -96,8 +100,8 @@ fn nested_calls_are_limited_in_depth_and_number() {
     }
     let deep: Value = serde_json::from_str(&arguments).unwrap();
     let often = json!({ "name": "echo", "arguments": "{\"text\":\"x\"}", "times": 201 });
-    house.script(&json!({ "answers": [
-        call("call_other", &deep), call("call_other", &often), text("done"),
+    house.set_script(&json!({ "answers": [
+        call_answer("call_other", &deep), call_answer("call_other", &often), text_answer("done"),
     ] }));
     let events = play_words(&house, &[]);
     let is_outer = |it: &&Value| {
@@ -114,9 +118,11 @@ fn nested_calls_are_limited_in_depth_and_number() {
 
 #[test]
 fn a_tool_reads_the_conversation() {
-    let Some(house) = house_in() else { return };
-    house.script(&json!({ "answers": [
-        call("read_history", &json!({})), call("read_history", &json!({ "last": 1 })), text("done"),
+    let Some(house) = house_with_services() else { return };
+    house.set_script(&json!({ "answers": [
+        call_answer("read_history", &json!({})),
+        call_answer("read_history", &json!({ "last": 1 })),
+        text_answer("done"),
     ] }));
     let events = play_words(&house, &[]);
     let results: Vec<Value> = events
@@ -131,15 +137,18 @@ fn a_tool_reads_the_conversation() {
 
 #[test]
 fn tool_can_ask_models_and_the_ledger_records_each_request() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = house_with_services() else { return };
     // For a request outside of the conversation, the session's model takes the next answer of its
     // script.
-    house.script(&json!({ "answers": [
-        call("ask_model", &json!({ "text": "How far?" })),
+    house.set_script(&json!({ "answers": [
+        call_answer("ask_model", &json!({ "text": "How far?" })),
         { "expect": { "prompt": "How far?", "tools": [], "messages": 1 },
           "steps": [{ "text": "Far." }], "usage": { "prompt_tokens": 5, "output_tokens": 2 } },
-        call("ask_model", &json!({ "text": "And there?", "model": "other/moon", "stream": true })),
-        text("done"),
+        call_answer(
+            "ask_model",
+            &json!({ "text": "And there?", "model": "other/moon", "stream": true }),
+        ),
+        text_answer("done"),
     ] }));
     let other = house.write(
         "other.json",
@@ -186,15 +195,16 @@ fn tool_can_ask_models_and_the_ledger_records_each_request() {
 #[test]
 fn plugin_model_requests_are_limited_per_turn_and_by_user_caps() {
     let Some(house) = ship_company() else { return };
-    let asking = call("ask_model", &json!({ "text": "Again?", "times": 9 }));
-    let answers: Vec<Value> = [asking].into_iter().chain((0..9).map(|_| text("yes"))).collect();
-    house.script(&json!({ "answers": answers }));
+    let asking = call_answer("ask_model", &json!({ "text": "Again?", "times": 9 }));
+    let answers: Vec<Value> =
+        [asking].into_iter().chain((0..9).map(|_| text_answer("yes"))).collect();
+    house.set_script(&json!({ "answers": answers }));
     let events = play_words(&house, &[]);
-    let message = result_of(&events, "ask_model")["error"]["message"].clone();
+    let message = first_result(&events, "ask_model")["error"]["message"].clone();
     let expected = "after 8 answers: plugins ask models at most 8 times in a turn";
     assert_eq!(message, expected);
     let events = house.run(&["run", "--output", "json", "--yes", "--max-steps", "3", "go"]);
-    let message = result_of(&events.json_lines(), "ask_model")["error"]["message"].clone();
+    let message = first_result(&events.json_lines(), "ask_model")["error"]["message"].clone();
     let message = message.as_str().unwrap();
     assert!(message.starts_with("after 2 answers: the session has reached its cap"), "{message}");
 }
@@ -210,14 +220,14 @@ fn model_asked_by_a_plugin_sees_only_the_requested_objects() {
             }
             Some(true) => json!({ "data": "\"metadata\":{\"place\":\"sky\"}" }),
         };
-        house.script(&json!({ "answers": [
-            call("find", &json!({})),
-            call("ask_model", &json!({ "text": "What is there?", "objects": objects })),
+        house.set_script(&json!({ "answers": [
+            call_answer("find", &json!({})),
+            call_answer("ask_model", &json!({ "text": "What is there?", "objects": objects })),
             { "expect": expect, "steps": [{ "text": "seen" }] },
-            text("done"),
+            text_answer("done"),
         ] }));
         let events = play_words(&house, &[]);
-        let answer = result_of(&events, "ask_model");
+        let answer = first_result(&events, "ask_model");
         assert_eq!(answer["text"], "seen", "{objects}: {answer:#}");
         assert!(!events.iter().any(|it| it.to_string().contains("treasure")), "{objects}");
     }
@@ -225,11 +235,11 @@ fn model_asked_by_a_plugin_sees_only_the_requested_objects() {
 
 #[test]
 fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
-    let Some(house) = house_in() else { return };
+    let Some(house) = house_with_services() else { return };
     let open = json!({ "text": "Say moon", "model": "other/moon", "tools": ["echo"] });
     let leave = json!({ "text": "Never end", "model": "endless/moon", "leave": true });
-    house.script(&json!({ "answers": [
-        call("open_child", &open), call("open_child", &leave), text("done"),
+    house.set_script(&json!({ "answers": [
+        call_answer("open_child", &open), call_answer("open_child", &leave), text_answer("done"),
     ] }));
     let other = json!({ "answers": [
         { "expect": { "prompt": "Say moon", "tools": ["echo"] },
@@ -246,7 +256,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
         ));
     }
     let events = play_words(&house, &[]);
-    let answer = result_of(&events, "open_child");
+    let answer = first_result(&events, "open_child");
     assert_eq!(answer["text"], "It says moon.", "{answer:#}");
     assert_eq!((&answer["outcome"], &answer["steps"]), (&json!("done"), &json!(2)));
     let started: Vec<&Value> =
@@ -262,7 +272,7 @@ fn a_child_session_works_under_its_own_name_and_ends_with_its_call() {
     let ended = |it: &&Value| it["event"] == "turn_finished" && it["session"] == left["session"];
     let ended: Vec<&Value> = events.iter().filter(ended).collect();
     assert!(ended.iter().all(|it| it["outcome"] == "cancelled"), "{ended:#?}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -270,18 +280,20 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
     let Some(house) = ship_company() else { return };
     let nested = json!({ "text": "deeper", "model": "deep/moon" });
     let strange = json!({ "text": "x", "tools": ["echo", "no_such_tool"] });
-    house.script(&json!({ "answers": [
-        call("open_many", &json!({})), call("open_child", &nested), call("open_child", &strange),
-        text("done"),
+    house.set_script(&json!({ "answers": [
+        call_answer("open_many", &json!({})),
+        call_answer("open_child", &nested),
+        call_answer("open_child", &strange),
+        text_answer("done"),
     ] }));
-    let deep = json!({ "answers": [call("open_child", &nested), text("bottom")] });
+    let deep = json!({ "answers": [call_answer("open_child", &nested), text_answer("bottom")] });
     let deep = house.write("deep.json", &deep.to_string());
     house.configure_more(&format!(
         "[providers.deep]\nplugin = \"provider-scripted\"\nscript = \"{}\"\n",
         deep.display()
     ));
     let events = play_words(&house, &[]);
-    let many = result_of(&events, "open_many");
+    let many = first_result(&events, "open_many");
     assert_eq!(many, json!({ "opened": 128, "why": "128 child sessions are already open" }));
     let errors: Vec<&str> = events
         .iter()
@@ -295,14 +307,14 @@ fn child_sessions_are_limited_in_number_depth_and_tools() {
 #[test]
 fn plugin_without_a_grant_is_refused_and_continues() {
     let Some(house) = House::without_plugins() else { return };
-    house.drop_in(&fixture("company"));
+    house.ship_to_user(&fixture("company"));
     let arguments = json!({ "name": "echo", "arguments": "{\"text\":\"moon\"}" });
-    house.script(&json!({ "answers": [
-        call("call_other", &arguments), call("echo", &json!({ "text": "still here" })), text("done"),
+    house.set_script(&json!({ "answers": [
+        call_answer("call_other", &arguments), call_answer("echo", &json!({ "text": "still here" })), text_answer("done"),
     ] }));
     let events = play_words(&house, &[]);
-    let error = result_of(&events, "call_other")["error"].clone();
+    let error = first_result(&events, "call_other")["error"].clone();
     assert_eq!(error["kind"], "permission_denied");
     assert_eq!(error["hint"], "jaato plugin grant fixture-company tools.call");
-    assert_eq!(result_of(&events, "echo"), json!({ "echo": "still here" }));
+    assert_eq!(first_result(&events, "echo"), json!({ "echo": "still here" }));
 }

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
 
-use crate::support::cli::with_cli;
-use crate::support::server::{Answer, ReceivedRequest, Server, Step};
+use crate::support::cli::house_with_cli;
+use crate::support::server::{Answer, BodyStep, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name, openai, skip};
 
 const TURNS: usize = 50;
@@ -46,12 +46,12 @@ for line in sys.stdin:
 "#;
 
 /// A piece of a request in the order in which vendors read it, and whether a breakpoint follows.
-struct Block {
+struct RequestBlock {
     text: String,
     is_breakpoint: bool,
 }
 
-fn blocks(asked: &ReceivedRequest) -> Vec<Block> {
+fn request_blocks(asked: &ReceivedRequest) -> Vec<RequestBlock> {
     let request = asked.json();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut values: Vec<Value> = list(&request["tools"]);
@@ -79,43 +79,44 @@ fn blocks(asked: &ReceivedRequest) -> Vec<Block> {
     }
     let block = |mut value: Value| {
         let mark = value.as_object_mut().and_then(|it| it.remove("cache_control"));
-        Block { text: value.to_string(), is_breakpoint: mark.is_some() }
+        RequestBlock { text: value.to_string(), is_breakpoint: mark.is_some() }
     };
     values.into_iter().map(block).collect()
 }
 
-fn tokens(text: usize) -> usize {
+fn estimate_tokens(text: usize) -> usize {
     text / 4
 }
 
 /// Returns the tokens of each request, and those that OpenAI reads from its cache.
-fn by_openai(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
+fn openai_cached_tokens(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
     let texts: Vec<String> = requests
         .iter()
-        .map(|asked| blocks(asked).into_iter().map(|block| block.text).collect())
+        .map(|asked| request_blocks(asked).into_iter().map(|block| block.text).collect())
         .collect();
     let shared =
         |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let of_request = |at: usize| {
         let longest = texts[..at].iter().map(|earlier| shared(earlier, &texts[at])).max();
-        let cached = tokens(longest.unwrap_or_default()) / OPENAI_UNIT_TOKENS * OPENAI_UNIT_TOKENS;
-        (tokens(texts[at].len()), if cached < CACHED_TOKENS_MIN { 0 } else { cached })
+        let cached =
+            estimate_tokens(longest.unwrap_or_default()) / OPENAI_UNIT_TOKENS * OPENAI_UNIT_TOKENS;
+        (estimate_tokens(texts[at].len()), if cached < CACHED_TOKENS_MIN { 0 } else { cached })
     };
     (0..texts.len()).map(of_request).collect()
 }
 
 /// Returns the tokens of each request, and those that Anthropic reads from its cache.
-fn by_anthropic(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
+fn anthropic_cached_tokens(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
     let mut stored = HashSet::new();
     let mut counted = Vec::new();
     for asked in requests {
-        let blocks = blocks(asked);
+        let blocks = request_blocks(asked);
         let (mut hasher, mut bytes) = (DefaultHasher::new(), 0);
         let mut prefixes = Vec::new();
         for block in &blocks {
             block.text.hash(&mut hasher);
             bytes += block.text.len();
-            prefixes.push((hasher.finish(), tokens(bytes)));
+            prefixes.push((hasher.finish(), estimate_tokens(bytes)));
         }
         let breakpoints: Vec<usize> =
             (0..blocks.len()).filter(|at| blocks[*at].is_breakpoint).collect();
@@ -123,7 +124,10 @@ fn by_anthropic(requests: &[ReceivedRequest]) -> Vec<(usize, usize)> {
         let found =
             breakpoints.iter().flat_map(|at| at.saturating_sub(ANTHROPIC_LOOKBACK_BLOCKS)..=*at);
         let found = found.filter(|at| stored.contains(&prefixes[*at].0));
-        counted.push((tokens(bytes), found.map(|at| prefixes[at].1).max().unwrap_or_default()));
+        counted.push((
+            estimate_tokens(bytes),
+            found.map(|at| prefixes[at].1).max().unwrap_or_default(),
+        ));
         let long = |at: &usize| prefixes[*at].1 >= CACHED_TOKENS_MIN;
         stored.extend(breakpoints.into_iter().filter(long).map(|at| prefixes[at].0));
     }
@@ -135,9 +139,9 @@ fn set_up_house(library: &str) -> Option<House> {
         skip("python3 is missing, in which the MCP server is written");
         return None;
     }
-    let house = with_cli()?;
-    crate::support::provider(&house, library);
-    let plugins = fixtures::house()?.join("plugins");
+    let house = house_with_cli()?;
+    crate::support::ship_provider(&house, library);
+    let plugins = fixtures::test_house()?.join("plugins");
     for library in ["gc_truncate", "tool_recall", "tool_mcp"] {
         house.ship(&plugins.join(library_name(library)));
     }
@@ -149,7 +153,7 @@ fn set_up_house(library: &str) -> Option<House> {
 
 /// The lines of the chat: the server joins after 10 turns, ends in turn 20, comes back before turn
 /// 30, and before turn 45 a gc runs.
-fn lines() -> String {
+fn chat_lines() -> String {
     let mut lines = "/mcp disconnect moon\n".to_owned();
     for turn in 1..=TURNS {
         lines += match turn {
@@ -163,7 +167,7 @@ fn lines() -> String {
 }
 
 /// Returns the call that the model makes in a turn.
-fn call_in(turn: usize) -> (&'static str, Value) {
+fn call_of_turn(turn: usize) -> (&'static str, Value) {
     match turn {
         15 | 35 | 40 => ("mcp__moon__phase", json!({})),
         20 => ("mcp__moon__phase", json!({ "ends": true })),
@@ -172,7 +176,7 @@ fn call_in(turn: usize) -> (&'static str, Value) {
 }
 
 /// Returns the number of the turn that a request belongs to, and whether its call has run.
-fn position(asked: &ReceivedRequest) -> (usize, bool) {
+fn turn_position(asked: &ReceivedRequest) -> (usize, bool) {
     let request = asked.json();
     let messages = request["messages"].as_array().unwrap();
     let text =
@@ -187,17 +191,20 @@ fn position(asked: &ReceivedRequest) -> (usize, bool) {
 
 /// Checks that more than nine tenths of all tokens are read from the cache, outside of collections.
 #[track_caller]
-fn check(requests: &[ReceivedRequest], counted: &[(usize, usize)]) {
+fn check_cache_rate(requests: &[ReceivedRequest], counted: &[(usize, usize)]) {
     assert_eq!(requests.len(), 2 * TURNS);
     // Each turn has a request with its prompt and one with the result of its call.
     let phases = |turn: usize| {
-        let blocks = blocks(&requests[2 * turn - 1]);
+        let blocks = request_blocks(&requests[2 * turn - 1]);
         blocks.iter().filter(|block| block.text.contains("gibbous")).count()
     };
     let found = [14, 15, 20, 35, 40].map(phases);
     assert_eq!(found, [0, 1, 1, 2, 3], "the server joins, ends in turn 20 and comes back");
-    assert!(blocks(&requests[89]).iter().any(|it| it.text.contains("recall")), "a gc has run");
-    let is_outside = |at: &usize| position(&requests[*at]) != (45, false);
+    assert!(
+        request_blocks(&requests[89]).iter().any(|it| it.text.contains("recall")),
+        "a gc has run"
+    );
+    let is_outside = |at: &usize| turn_position(&requests[*at]) != (45, false);
     let outside: Vec<(usize, usize)> =
         (0..requests.len()).filter(is_outside).map(|at| counted[at]).collect();
     let all: usize = outside.iter().map(|(all, _)| all).sum();
@@ -219,31 +226,31 @@ fn anthropic_answer(start: Value, delta: Value, reason: &str) -> Answer {
     ];
     let event =
         |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
-    Answer::stream(vec![Step::Bytes(events.iter().map(event).collect::<String>().into_bytes())])
+    Answer::stream(vec![BodyStep::Bytes(events.iter().map(event).collect::<String>().into_bytes())])
 }
 
 #[test]
 fn openai_reads_nine_tenths_of_a_long_conversation_from_its_cache() {
     let Some(house) = set_up_house("provider_openai") else { return };
     house.configure_more("[models.\"openai/test\"]\ncontext_limit = 200000\n");
-    let server = Server::answering(|asked| match position(asked) {
-        (turn, false) => Answer::calls(&[call_in(turn)]),
+    let server = Server::start_with(|asked| match turn_position(asked) {
+        (turn, false) => Answer::calls(&[call_of_turn(turn)]),
         (turn, true) => Answer::text(&[&format!("I have seen the numbers of turn {turn}.")]),
     });
     let words = ["chat", "--yes", "--model", "openai/test"];
-    openai::at(&house, &server, &words).input(lines()).patient().run();
-    let requests = server.asked();
-    check(&requests, &by_openai(&requests));
-    house.nothing_lives();
+    openai::openai_command(&house, &server, &words).input(chat_lines()).with_long_deadline().run();
+    let requests = server.requests();
+    check_cache_rate(&requests, &openai_cached_tokens(&requests));
+    house.assert_no_processes();
 }
 
 #[test]
 fn anthropic_reads_nine_tenths_of_a_long_conversation_from_its_cache() {
     let Some(house) = set_up_house("provider_anthropic") else { return };
     house.configure_more("[models.\"anthropic/claude-opus-5-5\"]\ncontext_limit = 200000\n");
-    let server = Server::answering(|asked| match position(asked) {
+    let server = Server::start_with(|asked| match turn_position(asked) {
         (turn, false) => {
-            let (name, arguments) = call_in(turn);
+            let (name, arguments) = call_of_turn(turn);
             let id = format!("toolu_{turn}");
             anthropic_answer(
                 json!({ "type": "tool_use", "id": id, "name": name, "input": {} }),
@@ -262,10 +269,10 @@ fn anthropic_reads_nine_tenths_of_a_long_conversation_from_its_cache() {
         .command(&words)
         .variable("ANTHROPIC_BASE_URL", server.root_url())
         .variable("ANTHROPIC_API_KEY", openai::SECRET)
-        .input(lines())
-        .patient()
+        .input(chat_lines())
+        .with_long_deadline()
         .run();
-    let requests = server.asked();
-    check(&requests, &by_anthropic(&requests));
-    house.nothing_lives();
+    let requests = server.requests();
+    check_cache_rate(&requests, &anthropic_cached_tokens(&requests));
+    house.assert_no_processes();
 }

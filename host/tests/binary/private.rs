@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cli::{cli_house, shell};
+use crate::cli::{cli_house, shell_arguments};
 use crate::house;
 use crate::support::{
     Command, House, NOBODY, Output, can_start_as_nobody, fixture, is_root, set_mode, skip,
@@ -17,7 +17,7 @@ use crate::support::{
 const STRANGER: u32 = 64_711;
 
 /// Lists a folder with everything in it.
-pub fn tree(folder: &Path) -> Vec<PathBuf> {
+pub fn list_tree(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     let mut at = 0;
     while let Some(path) = found.get(at).cloned() {
@@ -30,25 +30,25 @@ pub fn tree(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Opens an installation to other users. Returns true if they can reach it.
-fn others_get_to(house: &House) -> bool {
+fn can_others_reach(house: &House) -> bool {
     set_mode(house.path(), 0o755);
     house.path().ancestors().all(|folder| folder.metadata().unwrap().mode() & 0o011 != 0)
 }
 
-fn under_umask(house: &House, umask: &str, words: &[&str]) -> Output {
+fn run_with_umask(house: &House, umask: &str, words: &[&str]) -> Output {
     let script = format!("umask {umask}; exec \"$0\" \"$@\"");
-    Command::under(house, "sh", &["-c", &script], words).run()
+    Command::wrapped_in(house, "sh", &["-c", &script], words).run()
 }
 
 #[test]
 fn created_files_are_private_for_every_umask() {
     for umask in ["000", "002", "022"] {
-        let Some(house) = crate::cli::with_cli() else { return };
-        house.script(&crate::cli::one_call("seq 200000"));
-        let echo = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
+        let Some(house) = crate::cli::house_with_cli() else { return };
+        house.set_script(&crate::cli::script_of_one_call("seq 200000"));
+        let echo = house.write_given_file("echo.so", &fs::read(fixture("echo")).unwrap());
         house.write("workspace/AGENTS.md", "Be brief.");
         house.forget_descriptions();
-        let run = |words: &[&str]| under_umask(&house, umask, words).code(0);
+        let run = |words: &[&str]| run_with_umask(&house, umask, words).code(0);
         run(&["plugin", "install", echo.to_str().unwrap()]);
         run(&["trust"]);
         run(&["call", "count_bytes_echo", r#"{"text": "a"}"#]);
@@ -61,7 +61,7 @@ fn created_files_are_private_for_every_umask() {
         run(&["run", "--yes", "print much"]);
         run(&["plugin", "disable", "fixture-echo"]);
         let places = [".cache", ".local"].map(|name| house.home().join(name));
-        let all: Vec<_> = places.iter().flat_map(|place| tree(place)).collect();
+        let all: Vec<_> = places.iter().flat_map(|place| list_tree(place)).collect();
         for name in
             ["descriptions.json", "trust.json", "ledger.jsonl", "plugins", "trusted", "outputs"]
         {
@@ -75,19 +75,19 @@ fn created_files_are_private_for_every_umask() {
 }
 
 /// Makes the cached description of a tool promise more than it does.
-fn promise_in_cache(house: &House) {
+fn forge_cached_annotation(house: &House) {
     let mut cache: Value =
-        serde_json::from_slice(&fs::read(house.descriptions()).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(house.descriptions_file()).unwrap()).unwrap();
     for entry in cache["entries"].as_object_mut().unwrap().values_mut() {
         for tool in entry["described"]["ok"]["tools"].as_array_mut().into_iter().flatten() {
             tool["annotations"] = json!({ "read_only": true });
             tool["auto_approval"] = json!(true);
         }
     }
-    fs::write(house.descriptions(), cache.to_string()).unwrap();
+    fs::write(house.descriptions_file(), cache.to_string()).unwrap();
 }
 
-fn promises(house: &House) -> String {
+fn listed_cli_tool(house: &House) -> String {
     let list = house.run(&["tool", "list"]).code(0).stdout;
     list.lines().find(|line| line.starts_with("cli_based_tool")).unwrap().to_owned()
 }
@@ -98,14 +98,14 @@ fn description_cache_owned_by_another_user_is_not_used() {
     if !is_root() {
         return skip("only root can create files for another user");
     }
-    let honest = promises(&house);
+    let honest = listed_cli_tool(&house);
     assert!(!honest.contains("read-only"), "{honest}");
-    promise_in_cache(&house);
-    assert!(promises(&house).contains("read-only"), "the forged description is used");
+    forge_cached_annotation(&house);
+    assert!(listed_cli_tool(&house).contains("read-only"), "the forged description is used");
 
-    chown(house.descriptions(), Some(STRANGER), None).unwrap();
-    assert_eq!(promises(&house), honest);
-    let stderr = house.clean(&house.run(&["tool", "list"]).stderr);
+    chown(house.descriptions_file(), Some(STRANGER), None).unwrap();
+    assert_eq!(listed_cli_tool(&house), honest);
+    let stderr = house.normalize_output(&house.run(&["tool", "list"]).stderr);
     let path = "$HOUSE/home/.cache/jaato/descriptions.json";
     assert_eq!(
         stderr,
@@ -115,17 +115,17 @@ fn description_cache_owned_by_another_user_is_not_used() {
     );
 
     // The parent folder: a user with write access there may replace the cache folder.
-    chown(house.descriptions(), Some(0), None).unwrap();
-    if !others_get_to(&house) {
+    chown(house.descriptions_file(), Some(0), None).unwrap();
+    if !can_others_reach(&house) {
         return skip("other users cannot reach the test folder");
     }
     set_mode(&house.home().join(".cache"), 0o777);
-    assert_eq!(promises(&house), honest);
+    assert_eq!(listed_cli_tool(&house), honest);
     let output = house.run(&["tool", "list"]);
     assert!(output.stderr.contains("hint: chmod go-w '"), "{output}");
     assert_eq!(output.stderr.matches("is not used").count(), 1, "{output}");
     set_mode(&house.home().join(".cache"), 0o700);
-    assert!(promises(&house).contains("read-only"));
+    assert!(listed_cli_tool(&house).contains("read-only"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn trust_record_and_plugins_of_another_user_are_not_used() {
     if !is_root() {
         return skip("only root can create files for another user");
     }
-    let echo = house.drop_in(&fixture("echo"));
+    let echo = house.ship_to_user(&fixture("echo"));
     set_mode(&echo, 0o600);
     let listed = || house.run(&["plugin", "list", "--json"]).code(0);
     let status = |output: &Output| {
@@ -176,14 +176,14 @@ fn plugins_next_to_the_binary_are_shipped_only_if_owner_and_modes_are_safe() {
     }
     let tools = || house.run(&["tool", "list"]).code(0);
     assert!(tools().stdout.contains("get_environment"));
-    chown(house.shipped(), Some(STRANGER), None).unwrap();
+    chown(house.shipped_folder(), Some(STRANGER), None).unwrap();
     let output = tools();
     assert!(!output.stdout.contains("get_environment"), "{output}");
     assert!(output.stderr.contains("is not used: user 64711 owns it"), "{output}");
-    chown(house.shipped(), Some(0), None).unwrap();
+    chown(house.shipped_folder(), Some(0), None).unwrap();
 
     // Above it, others could put another `plugins` in its place.
-    if others_get_to(&house) {
+    if can_others_reach(&house) {
         set_mode(house.path(), 0o777);
         assert!(!tools().stdout.contains("get_environment"));
         set_mode(house.path(), 0o1777);
@@ -201,7 +201,7 @@ fn plugins_next_to_the_binary_are_shipped_only_if_owner_and_modes_are_safe() {
     let copied = std::process::Command::new("cp").arg(house.binary()).arg(&copy).status();
     assert!(copied.unwrap().success());
     chown(&copy, Some(STRANGER), None).unwrap();
-    chown(house.shipped(), Some(STRANGER), None).unwrap();
+    chown(house.shipped_folder(), Some(STRANGER), None).unwrap();
     let program = copy.display().to_string();
     let output = Command::program(&house, &program, &["tool", "list"]).run().code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");
@@ -213,7 +213,7 @@ fn shipped_plugins_work_if_home_is_not_a_folder() {
     let file = house.write("a-file", "");
     for home in [Path::new("/dev/null"), &file] {
         let at_home = |words: &[&str]| house.command(words).variable("HOME", home).run();
-        let output = at_home(&["call", "cli_based_tool", &shell("echo works")]).code(0);
+        let output = at_home(&["call", "cli_based_tool", &shell_arguments("echo works")]).code(0);
         assert!(output.stdout.contains("works"), "{output}");
         // A call reports plugins only if it fails. A missing ledger is reported immediately.
         assert!(output.stderr.contains("` cannot be used: not a directory"), "{output}");
@@ -231,7 +231,7 @@ fn shipped_plugins_work_if_home_is_not_a_folder() {
 fn plugins_work_without_a_folder_for_temporary_files() {
     let house = house!(drops in "echo");
     for folder in [house.path().join("missing"), "relative".into()] {
-        fs::remove_file(house.descriptions()).ok();
+        fs::remove_file(house.descriptions_file()).ok();
         let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
         let output = house.command(&call).variable("TMPDIR", folder).run().code(0);
         assert_eq!(output.json(), json!({ "bytes": 3 }));
@@ -241,10 +241,10 @@ fn plugins_work_without_a_folder_for_temporary_files() {
 #[test]
 fn outputs_of_a_killed_host_are_removed_by_the_next() {
     let house = cli_house!();
-    let left = house.cache().join("outputs/session-left");
+    let left = house.cache_folder().join("outputs/session-left");
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("call_1-stdout.txt"), "much").unwrap();
-    set_mode(&house.cache(), 0o700);
+    set_mode(&house.cache_folder(), 0o700);
     house.run(&["tool", "list"]).code(0);
     assert!(!left.exists());
 }
@@ -263,7 +263,8 @@ fn process_of_the_same_user_cannot_read_keys_from_the_host() {
         [ $p -gt 1 ] && echo found; \
         for file in environ mem maps fd/0; do (exec 3</proc/$p/$file) 2>/dev/null && echo reads $file; done; echo end";
     let call = |variables: &[(&str, &str)]| {
-        let mut command = house.command(&["call", "cli_based_tool", &shell(script)]).user(NOBODY);
+        let mut command =
+            house.command(&["call", "cli_based_tool", &shell_arguments(script)]).user(NOBODY);
         for (name, value) in variables {
             command = command.variable(name, *value);
         }
@@ -283,6 +284,6 @@ fn symlinked_cache_folder_is_followed() {
     let elsewhere = house.path().join("disk/cache");
     fs::create_dir_all(&elsewhere).unwrap();
     symlink(&elsewhere, house.home().join(".cache")).unwrap();
-    house.run(&["tool", "list"]).silent();
+    house.run(&["tool", "list"]).expect_silent();
     assert!(elsewhere.join("jaato/descriptions.json").exists());
 }

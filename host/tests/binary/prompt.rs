@@ -16,7 +16,7 @@ const DEFAULT_PREFIX_TOKENS_MAX: usize = 750;
 const CLOUD_PREFIX_TOKENS_MAX: usize = 3000;
 
 #[track_caller]
-fn total(prompt: &str) -> usize {
+fn total_tokens(prompt: &str) -> usize {
     let line = prompt.lines().last().unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = words.iter().find_map(|word| word.parse().ok());
@@ -26,11 +26,12 @@ fn total(prompt: &str) -> usize {
 #[test]
 fn show_prompt_prints_the_parts_in_order_and_sends_nothing() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     let file = house.write("prompt.md", "Be brief.").display().to_string();
     house.configure_more(&format!("[prompt]\nfile = \"{file}\"\n"));
-    let output =
-        house.run(&["run", "--show-prompt", "--system", "Name the moons.", "hello"]).silent();
+    let output = house
+        .run(&["run", "--show-prompt", "--system", "Name the moons.", "hello"])
+        .expect_silent();
     expect![[r#"
         --- built-in (about 65 tokens)
         You are an agent on the user's computer. Call a tool when it is needed to get the answer or to do the task; otherwise just answer. If a call fails, read its error and correct the call. Never invent a result. When the task is done, say briefly what came of it.
@@ -42,11 +43,11 @@ fn show_prompt_prints_the_parts_in_order_and_sends_nothing() {
         Get facts about this computer, its terminal and this session. Do not guess them.
         {"type":"object","properties":{"aspect":{"type":"string","enum":["os","shell","arch","cwd","terminal","context","session","datetime","network","all"],"description":"os: system and version; context: tokens used; datetime: date, time, zone.","default":"all"}},"additionalProperties":false}
         --- in all about 168 tokens before the task
-    "#]].assert_eq(&house.clean(&output.stdout));
+    "#]].assert_eq(&house.normalize_output(&output.stdout));
 }
 
 /// Returns the labels of the output, and the texts of the system prompt in their order.
-fn system_of(shown: &str) -> (Vec<&str>, Vec<&str>) {
+fn system_prompt_parts(shown: &str) -> (Vec<&str>, Vec<&str>) {
     let parts = shown.split("--- ").skip(1).filter(|part| !part.starts_with("in all "));
     let parts = parts.take_while(|part| !part.starts_with("tool "));
     parts
@@ -61,10 +62,10 @@ fn system_of(shown: &str) -> (Vec<&str>, Vec<&str>) {
 fn agents_files_and_plugin_prompts_are_in_fixed_order() {
     let house = house!();
     let shipped = fs::read(house.ship(&fixture("describes"))).unwrap();
-    let other = elf::patch(&shipped, "fixture-describes", "another-describes");
-    let other = elf::patch(&other, "described_answer", "described_second");
-    let other = elf::patch(&other, "Ask for the phase before", "Ask for the stars before");
-    fs::write(house.shipped().join("zz.so"), other).unwrap();
+    let other = elf::patch_bytes(&shipped, "fixture-describes", "another-describes");
+    let other = elf::patch_bytes(&other, "described_answer", "described_second");
+    let other = elf::patch_bytes(&other, "Ask for the phase before", "Ask for the stars before");
+    fs::write(house.shipped_folder().join("zz.so"), other).unwrap();
     for (place, text) in [
         ("AGENTS.md", "Always rhyme.\n"),
         ("docs/AGENTS.md", "\nWrite short lines.\n\n"),
@@ -90,12 +91,12 @@ fn agents_files_and_plugin_prompts_are_in_fixed_order() {
         let words = [&["run", "--system", "Name the moons."], words].concat();
         house.command(&words).directory(&inside).run()
     };
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "expect": { "system": expected.join("\n\n") }, "steps": [{ "text": "ok" }] },
     ] }));
-    house.command(&["trust"]).directory(&inside).run().silent();
-    let shown = run(&["--show-prompt"]).silent().stdout;
-    let (labels, texts) = system_of(&shown);
+    house.command(&["trust"]).directory(&inside).run().expect_silent();
+    let shown = run(&["--show-prompt"]).expect_silent().stdout;
+    let (labels, texts) = system_prompt_parts(&shown);
     let order = [
         "built-in",
         "AGENTS.md",
@@ -106,19 +107,20 @@ fn agents_files_and_plugin_prompts_are_in_fixed_order() {
         "--system",
     ];
     assert_eq!((&labels[..], &texts[1..]), (&order[..], &expected[..]), "{shown}");
-    run(&["hello"]).silent();
+    run(&["hello"]).expect_silent();
     // Instructions are included only with their tools.
-    let shown = run(&["--show-prompt", "--tools", "described_answer"]).silent().stdout;
-    let (labels, _) = system_of(&shown);
+    let shown = run(&["--show-prompt", "--tools", "described_answer"]).expect_silent().stdout;
+    let (labels, _) = system_prompt_parts(&shown);
     assert_eq!(labels[4..], ["fixture-describes", "--system"], "{shown}");
 }
 
 #[test]
 fn only_named_tools_are_in_the_prompt() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     house.ship(&fixture("echo"));
-    let output = house.run(&["run", "--show-prompt", "--tools", "count_bytes_echo"]).silent();
+    let output =
+        house.run(&["run", "--show-prompt", "--tools", "count_bytes_echo"]).expect_silent();
     assert!(output.stdout.contains("--- tool count_bytes_echo"), "{output}");
     assert!(!output.stdout.contains("--- tool get_environment"), "{output}");
 }
@@ -126,7 +128,7 @@ fn only_named_tools_are_in_the_prompt() {
 #[test]
 fn missing_or_too_large_prompt_file_is_refused() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     let missing = house.path().join("missing.md");
     house.configure_more(&format!("[prompt]\nfile = {missing:?}\n"));
     let output = house.run(&["run", "--show-prompt"]).code(3);
@@ -137,7 +139,7 @@ fn missing_or_too_large_prompt_file_is_refused() {
     "#]]
     .assert_eq(&output.to_string());
     let file = house.write("prompt.md", &"x".repeat(64 * 1024 + 1)).display().to_string();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     house.configure_more(&format!("[prompt]\nfile = \"{file}\"\n"));
     let output = house.run(&["run", "--show-prompt"]).code(3);
     expect![[r#"
@@ -152,14 +154,14 @@ fn missing_or_too_large_prompt_file_is_refused() {
 #[test]
 fn prompt_size_is_bounded_with_all_shipped_plugins() {
     let Some(house) = crate::support::House::without_plugins() else { return };
-    let shipped = fixtures::house().unwrap().join("plugins");
+    let shipped = fixtures::test_house().unwrap().join("plugins");
     for file in fs::read_dir(shipped).unwrap().flatten() {
         if !file.file_name().to_string_lossy().starts_with('.') {
             house.ship(&file.path());
         }
     }
-    house.script(&json!({ "answers": [] }));
-    let large = house.run(&["run", "--show-prompt"]).silent().stdout;
+    house.set_script(&json!({ "answers": [] }));
+    let large = house.run(&["run", "--show-prompt"]).expect_silent().stdout;
     let has = |prompt: &str, tool: &str| prompt.contains(&format!("--- tool {tool} "));
     for tool in [
         "cli_based_tool",
@@ -179,43 +181,43 @@ fn prompt_size_is_bounded_with_all_shipped_plugins() {
         large.contains("Change files with `updateFile` and `writeNewFile`, not with"),
         "{large}"
     );
-    let tokens = total(&large);
+    let tokens = total_tokens(&large);
     assert!((500..=CLOUD_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {large}");
     // Each family gets the edit form that it knows, and finds the other on demand.
     for (model, by_patch) in
         [("openai/gpt-5.1", true), ("openai/gpt-4o", false), ("anthropic/claude-opus-4-7", false)]
     {
-        let shown = house.run(&["run", "--show-prompt", "--model", model]).silent().stdout;
+        let shown = house.run(&["run", "--show-prompt", "--model", model]).expect_silent().stdout;
         assert_eq!(has(&shown, "apply_patch"), by_patch, "{model}: {shown}");
         for tool in ["updateFile", "writeNewFile"] {
             assert_eq!(has(&shown, tool), !by_patch, "{model}: {shown}");
         }
         assert!(has(&shown, "completePlan"), "{model}: {shown}");
-        let tokens = total(&shown);
+        let tokens = total_tokens(&shown);
         assert!(tokens <= CLOUD_PREFIX_TOKENS_MAX, "{model}: {tokens} tokens");
     }
 
     let local = ["run", "--show-prompt", "--model", "local/qwen2.5-coder-1.5b"];
-    let small = house.run(&local).silent().stdout;
+    let small = house.run(&local).expect_silent().stdout;
     for tool in ["cli_based_tool", "readFile", "updateFile", "writeNewFile", "list_tools"] {
         assert!(small.contains(&format!("--- tool {tool} ")), "{tool}: {small}");
     }
     for tool in ["createPlan", "get_environment", "apply_patch", "grep_content"] {
         assert!(!has(&small, tool), "{tool}: {small}");
     }
-    let tokens = total(&small);
+    let tokens = total_tokens(&small);
     assert!((100..=DEFAULT_PREFIX_TOKENS_MAX).contains(&tokens), "{tokens} tokens: {small}");
 
     // The user decides which tools come first, and how many.
     house.configure_more("[tools]\nfirst = [\"createPlan\"]\ncore_tokens_max = 350\n");
-    let few = house.run(&["run", "--show-prompt"]).silent().stdout;
+    let few = house.run(&["run", "--show-prompt"]).expect_silent().stdout;
     assert!(few.contains("--- tool createPlan ") && !few.contains("readFile"), "{few}");
 }
 
 #[test]
 fn linked_agents_files_are_in_the_prompt_once_and_unusable_ones_are_reported() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     house.write("workspace/AGENTS.md", "Always rhyme.");
     house.write("workspace/docs/moon/deep/note.txt", "");
     let below = |name: &str| house.workspace().join("docs").join(name);
@@ -240,7 +242,7 @@ fn large_agents_file_is_truncated_with_a_note() {
     let large = format!("Rhyme{}", "é".repeat(5_000_000));
     house.write("workspace/AGENTS.md", &format!("{large} The end."));
     house.run(&["trust"]).code(0);
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
     let line = "`AGENTS.md` has 10000014 bytes; the model gets the first 65536";
     let ran = house.run(&["run", "hello"]).code(0);
     assert!(ran.stderr.contains(line), "{ran}");
@@ -251,6 +253,6 @@ fn large_agents_file_is_truncated_with_a_note() {
     // At the limit the file is complete.
     house.write("workspace/AGENTS.md", &"a".repeat(64 * 1024));
     house.run(&["trust"]).code(0);
-    let shown = house.run(&["run", "--show-prompt", "hello"]).silent().stdout;
+    let shown = house.run(&["run", "--show-prompt", "hello"]).expect_silent().stdout;
     assert!(shown.contains(&"a".repeat(64 * 1024)) && !shown.contains("[truncated"));
 }

@@ -12,9 +12,9 @@ use crate::support::{House, fixtures, library_name, skip};
 const SKILL: &str =
     "---\nname: moon\ndescription: Use when: the moon is asked for.\n---\nLook up.\n";
 
-fn with_prompts() -> Option<House> {
+fn house_with_prompts() -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_prompts")));
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_prompts")));
     house.write("workspace/.agents/skills/moon/SKILL.md", SKILL);
     house.write("workspace/.agents/skills/moon/far.md", "The far side.\n");
     house.write(
@@ -24,15 +24,15 @@ fn with_prompts() -> Option<House> {
     Some(house)
 }
 
-fn script(house: &House, answers: Value) {
-    house.script(&json!({ "answers": answers }));
+fn script_answers(house: &House, answers: Value) {
+    house.set_script(&json!({ "answers": answers }));
 }
 
-fn uses(arguments: Value) -> Value {
+fn use_prompt_answer(arguments: Value) -> Value {
     json!([{ "call": { "name": "use_prompt", "arguments": arguments } }])
 }
 
-fn answer_after(result: &str, steps: Value) -> Value {
+fn expect_result(result: &str, steps: Value) -> Value {
     json!({ "expect": { "tool_result": result }, "steps": steps })
 }
 
@@ -42,42 +42,45 @@ fn text_answer(text: &str) -> Value {
 
 #[test]
 fn model_uses_a_skill_and_reads_its_files() {
-    let Some(house) = with_prompts() else { return };
+    let Some(house) = house_with_prompts() else { return };
     house.run(&["trust"]).code(0);
-    script(
+    script_answers(
         &house,
         json!([
             {
                 "expect": { "data": "- moon: Use when: the moon is asked for." },
-                "steps": uses(json!({ "name": "moon" })),
+                "steps": use_prompt_answer(json!({ "name": "moon" })),
             },
-            answer_after("Look up.", uses(json!({ "name": "moon", "file": "far.md" }))),
-            answer_after("The far side.", uses(json!({ "name": "sun" }))),
-            answer_after("there are: moon, review", text_answer("it is full")),
+            expect_result(
+                "Look up.",
+                use_prompt_answer(json!({ "name": "moon", "file": "far.md" })),
+            ),
+            expect_result("The far side.", use_prompt_answer(json!({ "name": "sun" }))),
+            expect_result("there are: moon, review", text_answer("it is full")),
         ]),
     );
     let output = house.run(&["run", "how is the moon?"]).code(0);
     assert_eq!(output.stdout, "it is full\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn skills_are_not_announced_without_the_prompt_tool() {
-    let Some(house) = with_prompts() else { return };
+    let Some(house) = house_with_prompts() else { return };
     house.run(&["trust"]).code(0);
     for (tools, told) in [("use_prompt", "moon: Use when"), ("none", "[]")] {
         let answer = json!({ "expect": { "data": told }, "steps": text_answer("hello") });
-        script(&house, json!([answer]));
+        script_answers(&house, json!([answer]));
         let output = house.run(&["run", "--tools", tools, "hi"]).code(0);
         assert_eq!(output.stdout, "hello\n", "{tools}: {output}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn prompt_command_sends_its_expanded_text() {
-    let Some(house) = with_prompts() else { return };
-    script(
+    let Some(house) = house_with_prompts() else { return };
+    script_answers(
         &house,
         json!([
             { "expect": { "prompt": "Review src/a.rs as a friend." }, "steps": text_answer("one") },
@@ -92,12 +95,12 @@ fn prompt_command_sends_its_expanded_text() {
     assert!(output.stderr.contains("/review says 1 line to the model"), "{output}");
     let words = house.run(&["command", "prompt", "--complete", "re"]).code(0);
     assert_eq!(words.stdout, "review\tReviews a file.\n");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn workspace_skills_count_only_while_the_workspace_is_trusted() {
-    let Some(house) = with_prompts() else { return };
+    let Some(house) = house_with_prompts() else { return };
     let listed = |house: &House| {
         let answer = house.run(&["command", "prompts"]).code(0).json();
         answer["result"].as_str().unwrap().to_owned()
@@ -108,12 +111,12 @@ fn workspace_skills_count_only_while_the_workspace_is_trusted() {
     assert!(listed(&house).starts_with("/moon  Use when: the moon is asked for. (project skill)"));
     house.write("workspace/.agents/skills/evil/SKILL.md", SKILL);
     assert_eq!(listed(&house), "/review  Reviews a file. (user prompt)");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn symlink_loops_and_bad_front_matter_affect_only_their_skills() {
-    let Some(house) = with_prompts() else { return };
+    let Some(house) = house_with_prompts() else { return };
     let skills = house.workspace().join(".agents/skills");
     symlink(&skills, skills.join("loop")).unwrap();
     symlink("self", skills.join("self")).unwrap();
@@ -144,17 +147,17 @@ fn symlink_loops_and_bad_front_matter_affect_only_their_skills() {
     ] {
         assert_eq!(lines.iter().filter(|line| line.contains(text)).count(), count, "{listed}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Part of the full tier: `cargo xtask setup --outside` downloads the validator.
 #[test]
 fn skill_format_validator_and_jaato_accept_the_same_skills() {
-    let python = fixtures::target().join("outside/python");
+    let python = fixtures::target_folder().join("outside/python");
     if !python.join("skills_ref").is_dir() {
         return skip("no validator of skills: `cargo xtask setup --outside` fetches it");
     }
-    let Some(house) = with_prompts() else { return };
+    let Some(house) = house_with_prompts() else { return };
     let skills = house.workspace().join(".agents/skills");
     // A colon in plain text. It is accepted, because many skills have one.
     fs::remove_dir_all(skills.join("moon")).unwrap();

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::house;
 use crate::support::House;
-use crate::support::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
+use crate::support::openai::{RUN, SECRET, assert_key_not_saved, openai_command, ship_openai};
 use crate::support::server::{Answer, Server};
 
 /// Adds a provider of the same plugin as the others.
-fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
+fn configure_provider(house: &House, name: &str, server: &Server, lines: &str) {
     let base = server.base_url();
     let text = format!("[providers.{name}]\nplugin = \"openai\"\nbase_url = \"{base}\"\n{lines}\n");
     house.configure_more(&text);
@@ -18,12 +18,17 @@ fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
 
 #[test]
 fn two_providers_of_one_plugin_have_separate_keys_and_headers() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let (work, home) =
         (Server::start([Answer::text(&["w"])]), Server::start([Answer::text(&["h"])]));
-    set_up(&house, "work", &work, "api_key_env = \"WORK_KEY\"\nheaders = { x-team = \"moon\" }");
+    configure_provider(
+        &house,
+        "work",
+        &work,
+        "api_key_env = \"WORK_KEY\"\nheaders = { x-team = \"moon\" }",
+    );
     let printed = "api_key_command = \"echo asked >> asked; echo home-key-0123456789\"";
-    set_up(&house, "home", &home, printed);
+    configure_provider(&house, "home", &home, printed);
     let ask = |model: &str| {
         let words = ["run", "--model", model, "hello"];
         let command = house.command(&words).variable("WORK_KEY", "work-key-0123456789");
@@ -32,24 +37,24 @@ fn two_providers_of_one_plugin_have_separate_keys_and_headers() {
     };
     assert_eq!((ask("work/one"), ask("home/two")), ("w\n".to_owned(), "h\n".to_owned()));
     let header = |server: &Server, name: &str| {
-        server.asked()[0].header(name).map(str::to_owned).unwrap_or_default()
+        server.requests()[0].header(name).map(str::to_owned).unwrap_or_default()
     };
     assert_eq!(header(&work, "authorization"), "Bearer work-key-0123456789");
     assert_eq!(header(&home, "authorization"), "Bearer home-key-0123456789");
     assert_eq!((header(&work, "x-team"), header(&home, "x-team")), ("moon".into(), String::new()));
-    assert_eq!(work.asked()[0].json()["model"], "one");
+    assert_eq!(work.requests()[0].json()["model"], "one");
     // The command ran once for the one request, and not again.
     assert_eq!(fs::read_to_string(house.home().join("asked")).unwrap(), "asked\n");
-    no_file_holds_the_key(&house);
-    house.nothing_lives();
+    assert_key_not_saved(&house);
+    house.assert_no_processes();
 }
 
 #[test]
 fn errors_in_a_providers_section_name_their_location() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([]);
-    set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
-    set_up(&house, "home", &server, "api_key_command = \"exit 3\"");
+    configure_provider(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
+    configure_provider(&house, "home", &server, "api_key_command = \"exit 3\"");
     house.configure_more("[providers.odd]\nplugin = \"tool-cli\"\n[providers.sun]\n");
     let told = |model: &str| house.command(&["run", "--model", model, "hello"]).run().stderr;
     let work = told("work/one");
@@ -68,19 +73,19 @@ fn errors_in_a_providers_section_name_their_location() {
             && moon.contains(", odd, openai"),
         "{moon}"
     );
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn model_alias_applies_its_options() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
-    set_up(&house, "work", &server, "");
+    configure_provider(&house, "work", &server, "");
     house.configure_more("[models.fast]\nmodel = \"work/mini\"\ntemperature = 0.5\n");
     house.command(&["run", "--model", "fast", "hello"]).run().code(0);
     let words = ["run", "--model", "fast", "--temperature", "1", "hello"];
     house.command(&words).run().code(0);
-    let asked: Vec<_> = server.asked().iter().map(|asked| asked.json()).collect();
+    let asked: Vec<_> = server.requests().iter().map(|asked| asked.json()).collect();
     assert_eq!((&asked[0]["model"], &asked[0]["temperature"]), (&"mini".into(), &0.5.into()));
     assert_eq!(asked[1]["temperature"], 1.0);
     let slow = house.command(&["run", "--model", "slow", "hello"]).run();
@@ -93,10 +98,10 @@ fn model_alias_applies_its_options() {
 
 #[test]
 fn model_list_asks_all_configured_providers() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([]);
-    set_up(&house, "work", &server, "");
-    set_up(&house, "home", &server, "");
+    configure_provider(&house, "work", &server, "");
+    configure_provider(&house, "home", &server, "");
     let output = house.command(&["model", "list"]).run().code(0);
     for model in ["work/test", "home/test"] {
         assert!(output.stdout.contains(model), "{output}");
@@ -107,30 +112,31 @@ fn model_list_asks_all_configured_providers() {
 
 #[test]
 fn legacy_ai_variables_are_honoured() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let busy = || Answer::error(503, "busy");
     let server = Server::start([busy(), Answer::text(&["hello"]), busy(), Answer::text(&["hi"])]);
     let run = |name: &str, value: &str| {
-        let command = at(&house, &server, &RUN).variable("AI_RETRY_BASE_DELAY", "0.001");
+        let command =
+            openai_command(&house, &server, &RUN).variable("AI_RETRY_BASE_DELAY", "0.001");
         command.variable(name, value).run().code(0)
     };
     let told = run("AI_USE_CHAT_FUNCTIONS", "0");
     assert!(told.stderr.contains("trying again"), "{told}");
-    assert_eq!(server.asked()[0].json().get("tools"), None);
+    assert_eq!(server.requests()[0].json().get("tools"), None);
     let silent = run("AI_RETRY_LOG_SILENT", "1");
     assert_eq!((silent.stdout.as_str(), silent.stderr.contains("trying again")), ("hi\n", false));
-    assert!(server.asked()[3].json()["tools"].is_array());
+    assert!(server.requests()[3].json()["tools"].is_array());
 }
 
 #[test]
 fn provider_check_requests_an_answer_and_a_tool_call() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([
         Answer::text_of_prompt("Hello.", 321),
         Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]),
         Answer::text(&["Linux."]),
     ]);
-    set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
+    configure_provider(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
     let check = || {
         let command = house.command(&["provider", "check", "work"]);
         command.variable("WORK_KEY", "work-key-0123456789")
@@ -146,21 +152,21 @@ fn provider_check_requests_an_answer_and_a_tool_call() {
     assert_eq!(lines[7], "tool call  called `get_environment` and answered: Linux.");
     assert_eq!(lines[8], "it works");
     // Only the reading tool is offered.
-    let tools = server.asked()[0].json()["tools"].clone();
+    let tools = server.requests()[0].json()["tools"].clone();
     assert_eq!(tools.as_array().unwrap().len(), 1);
-    no_file_holds_the_key(&house);
-    house.nothing_lives();
+    assert_key_not_saved(&house);
+    house.assert_no_processes();
 }
 
 #[test]
 fn failed_provider_check_explains_the_reason() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([
         Answer::error(401, "invalid api key"),
         Answer::text(&["Hello."]),
         Answer::text(&["I would rather not."]),
     ]);
-    set_up(&house, "work", &server, "");
+    configure_provider(&house, "work", &server, "");
     house.configure_more("[providers.broken]\nplugin = \"openai\"\nheaders = 1\n");
     let check = |name: &str| house.run(&["provider", "check", name]);
     let refused = check("work/m").code(5);
@@ -192,8 +198,8 @@ fn failed_provider_check_explains_the_reason() {
 
 #[test]
 fn login_saves_an_api_key_and_logout_deletes_it() {
-    let house = house!(furnish);
-    crate::support::provider(&house, "provider_github_models");
+    let house = house!(ship_openai);
+    crate::support::ship_provider(&house, "provider_github_models");
     let server = Server::start([Answer::text(&["hello"])]);
     let line = format!("base_url = {:?}\n", server.base_url());
     house.configure_more(&format!("[providers.work]\nplugin = \"openai\"\n{line}"));
@@ -205,7 +211,7 @@ fn login_saves_an_api_key_and_logout_deletes_it() {
     let listed = house.run(&["provider", "list"]).code(0);
     assert!(listed.stdout.contains("`jaato provider login work`"), "{listed}");
     house.run(&["run", "--model", "work/m", "hello"]).code(0);
-    let key = server.asked()[0].header("authorization").map(str::to_owned);
+    let key = server.requests()[0].header("authorization").map(str::to_owned);
     assert_eq!(key, Some(format!("Bearer {SECRET}")));
     house.run(&["provider", "logout", "work"]).code(0);
     assert!(!file.exists());
@@ -228,16 +234,17 @@ fn login_saves_an_api_key_and_logout_deletes_it() {
 
 #[test]
 fn provider_models_are_listed_with_known_prices_and_limits() {
-    let house = house!(furnish);
+    let house = house!(ship_openai);
     let server = Server::start([]);
     let models = r#"{"data":[{"id":"gpt-4o"},{"id":"mine"}]}"#;
     server.set_models(Answer::status(200).body(models));
     // On the user's own server, the meaning of a name is unknown.
-    let own = at(&house, &server, &["provider", "models", "openai"]).run().code(0);
+    let own = openai_command(&house, &server, &["provider", "models", "openai"]).run().code(0);
     assert!(own.stdout.contains("openai/mine") && !own.stdout.contains("2.5 / 10"), "{own}");
     assert!(own.stdout.contains("unknown") && own.stderr.contains("models.dev"), "{own}");
     house.configure_more("[models.\"openai/mine\"]\nprice = { input = 1, output = 2 }\n");
-    let json = at(&house, &server, &["provider", "models", "openai", "--json"]).run().code(0);
+    let json =
+        openai_command(&house, &server, &["provider", "models", "openai", "--json"]).run().code(0);
     let listed: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(listed["models"][1]["price"]["output"], 2.0, "{json}");
 }

@@ -3,29 +3,29 @@
 use serde_json::json;
 
 use crate::house;
-use crate::questions::{command_waiting_for, told, with_tools};
+use crate::questions::{command_waiting_for, expect_result, house_with_tools};
 use crate::support::Command;
-use crate::support::answers::{call, says};
-use crate::support::screen::{Scene, Size};
-use crate::terminal::{on_terminal, shell_on_terminal};
+use crate::support::answers::{call_answer, text_answer};
+use crate::support::screen::{RecordedTerminal, ScreenSize};
+use crate::terminal::{run_on_terminal, run_shell_on_terminal};
 
-fn editing(command: Command) -> Command {
+fn with_xterm(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
 #[test]
 fn prompt_is_shortened_when_the_terminal_shrinks() {
-    let Some(house) = with_tools() else { return };
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "echo one > made" })),
-        told("\"returncode\":0", says("done")),
+    let Some(house) = house_with_tools() else { return };
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": "echo one > made" })),
+        expect_result("\"returncode\":0", text_answer("done")),
     ] }));
     let line = format!(
         "stty rows 24 cols 80; ({}; stty rows 6 </dev/tty) & exec '{}' run go",
         command_waiting_for("go"),
         house.binary().display()
     );
-    let Some(mut running) = shell_on_terminal(&house, &line, std::convert::identity) else {
+    let Some(mut running) = run_shell_on_terminal(&house, &line, std::convert::identity) else {
         return;
     };
     running.wait_for_question();
@@ -40,17 +40,17 @@ fn prompt_is_shortened_when_the_terminal_shrinks() {
 
 #[test]
 fn prompt_is_erased_before_it_is_shown_again_at_another_width() {
-    let Some(house) = with_tools() else { return };
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "echo one > made" })),
-        told("\"returncode\":0", says("done")),
+    let Some(house) = house_with_tools() else { return };
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": "echo one > made" })),
+        expect_result("\"returncode\":0", text_answer("done")),
     ] }));
     let line = format!(
         "stty rows 24 cols 50; ({}; stty cols 100 </dev/tty) & exec '{}' run go",
         command_waiting_for("go"),
         house.binary().display()
     );
-    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, with_xterm) else { return };
     running.wait_for_question();
     house.write("workspace/go", "");
     running.wait_for_question();
@@ -66,35 +66,35 @@ fn prompt_is_erased_before_it_is_shown_again_at_another_width() {
 
 #[test]
 fn pasted_text_never_answers_a_prompt() {
-    let Some(house) = with_tools() else { return };
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "echo one > made" })),
-        told("the user denied the call", says("done")),
+    let Some(house) = house_with_tools() else { return };
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": "echo one > made" })),
+        expect_result("the user denied the call", text_answer("done")),
     ] }));
-    let size = Size { rows: 24, columns: 80 };
-    let Some(mut scene) = Scene::begin(&house, "run go", size, None) else { return };
-    scene.until("║ >");
+    let size = ScreenSize { rows: 24, columns: 80 };
+    let Some(mut scene) = RecordedTerminal::begin(&house, "run go", size, None) else { return };
+    scene.wait_until_shown("║ >");
     // Ctrl-D, Ctrl-Z, Up, an answer with Enter, and half an escape sequence at the end of a read.
     scene.write(b"\x1b[200~\x04\x1a\x10y\r\x1b");
-    scene.until("║ > y");
+    scene.wait_until_shown("║ > y");
     scene.write(b"y\r1\r\x1b[201~");
-    scene.until("║ > y  1");
+    scene.wait_until_shown("║ > y  1");
     scene.write(b"\x15n\r");
-    let ended = scene.end();
+    let ended = scene.last_screen();
     assert!(ended.contains("denied") && ended.contains("done"), "{ended}");
     assert!(!house.workspace().join("made").exists());
 }
 
 #[test]
 fn prompt_is_shown_again_with_an_empty_line_after_ctrl_z() {
-    let Some(house) = with_tools() else { return };
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": "echo one > made" })),
-        told("\"returncode\":0", says("done")),
+    let Some(house) = house_with_tools() else { return };
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": "echo one > made" })),
+        expect_result("\"returncode\":0", text_answer("done")),
     ] }));
     let binary = house.binary().display().to_string();
     let line = format!("set -m; '{binary}' run go; echo has stopped; fg");
-    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, with_xterm) else { return };
     running.wait_for_question();
     running.write(b"half");
     running.wait_for_text("half");
@@ -113,9 +113,9 @@ fn prompt_is_shown_again_with_an_empty_line_after_ctrl_z() {
 fn ctrl_c_at_the_trust_prompt_exits_and_restores_the_terminal() {
     let house = house!();
     house.write("workspace/AGENTS.md", "Always rhyme.");
-    house.script(&json!({ "answers": [says("done")] }));
+    house.set_script(&json!({ "answers": [text_answer("done")] }));
     for words in ["run go", "chat go"] {
-        let Some(mut running) = on_terminal(&house, words, editing) else { return };
+        let Some(mut running) = run_on_terminal(&house, words, with_xterm) else { return };
         running.wait_for_text("Do you trust this folder?");
         running.wait_for_question();
         running.write(b"\x03");

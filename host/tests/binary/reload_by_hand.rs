@@ -6,24 +6,31 @@ use serde_json::json;
 
 use crate::house;
 use crate::reload::{
-    Chat, NAME, OTHER_TOOL, answers, call, counted, edition, nothing, place, text, told, which,
+    NAME, OTHER_TOOL, ReloadChat, count_answers, create_edition, edition_call, expect_edition,
+    no_expectation, place_file, scripted_answers, text_step, tool_call,
 };
 use crate::support::fixture;
 
 #[test]
 fn reload_command_restarts_a_disabled_plugin() {
     let house = house!(drops in "editions");
-    let dies = || (nothing(), call("leave", json!({})));
-    let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
+    let dies = || (no_expectation(), tool_call("leave", json!({})));
+    let mut steps = vec![
+        (no_expectation(), edition_call()),
+        (expect_edition("ONE", 1), tool_call("leave", json!({}))),
+    ];
     steps.extend((0..4).map(|_| dies()));
-    steps.push((nothing(), which()));
-    steps.push((json!({ "tool_result": "was disabled after its worker crashed" }), text("first")));
-    steps.push((nothing(), which()));
-    steps.push((told("ONE", 2), text("second")));
-    house.script(&answers(&steps));
-    let mut chat = Chat::start(&house);
-    chat.say("a", "first");
-    chat.say("/plugin reload fixture-editions\nb", "second");
+    steps.push((no_expectation(), edition_call()));
+    steps.push((
+        json!({ "tool_result": "was disabled after its worker crashed" }),
+        text_step("first"),
+    ));
+    steps.push((no_expectation(), edition_call()));
+    steps.push((expect_edition("ONE", 2), text_step("second")));
+    house.set_script(&scripted_answers(&steps));
+    let mut chat = ReloadChat::start(&house);
+    chat.send_message("a", "first");
+    chat.send_message("/plugin reload fixture-editions\nb", "second");
     let stderr = chat.end(&house);
     assert!(stderr.contains("plugin `fixture-editions` 0.1.0 restarts"), "{stderr}");
 }
@@ -33,11 +40,11 @@ fn reload_of_a_named_plugin_restarts_it_with_its_saved_state() {
     for shipped in [true, false] {
         let house = house!();
         let built = fixture("editions");
-        let _ = if shipped { house.ship(&built) } else { house.drop_in(&built) };
-        house.script(&counted(&[("ONE", 1, "first"), ("ONE", 2, "second")]));
-        let mut chat = Chat::start(&house);
-        chat.say("a", "first");
-        chat.say("/plugin reload fixture-editions\nb", "second");
+        let _ = if shipped { house.ship(&built) } else { house.ship_to_user(&built) };
+        house.set_script(&count_answers(&[("ONE", 1, "first"), ("ONE", 2, "second")]));
+        let mut chat = ReloadChat::start(&house);
+        chat.send_message("a", "first");
+        chat.send_message("/plugin reload fixture-editions\nb", "second");
         let stderr = chat.end(&house);
         let anew = "plugin `fixture-editions` 0.1.0 restarts";
         assert_eq!(stderr.matches(anew).count(), 1, "{stderr}");
@@ -48,11 +55,11 @@ fn reload_of_a_named_plugin_restarts_it_with_its_saved_state() {
 fn reload_in_a_conversation_reports_its_result() {
     let house = house!();
     let file = house.ship(&fixture("editions"));
-    house.script(&json!({ "answers": [] }));
-    let mut chat = Chat::start(&house);
-    chat.say("/plugin reload", "no plugin changed");
-    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
-    chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
+    house.set_script(&json!({ "answers": [] }));
+    let mut chat = ReloadChat::start(&house);
+    chat.send_message("/plugin reload", "no plugin changed");
+    place_file(&create_edition(&house, "two.so", &[OTHER_TOOL]), &file);
+    chat.send_message("/plugin reload\n/plugin show fixture-editions", "tool_omega");
     chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
     // The worst exit code of its lines: the first names a missing plugin, the last is not
     // understood.
@@ -78,7 +85,7 @@ fn plugin_reload_outside_a_conversation_renews_descriptions() {
     let output = reload(0);
     assert!(output.stdout.starts_with("fixture-editions 0.1.0: as before\n"), "{output}");
     assert!(output.stdout.contains("a running `jaato chat` reloads the plugin itself"));
-    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
+    place_file(&create_edition(&house, "two.so", &[OTHER_TOOL]), &file);
     let output = reload(0);
     let changed = "fixture-editions 0.1.0: new tool `tool_omega`; removed tool `tool_alpha`\n";
     assert!(output.stdout.starts_with(changed), "{output}");

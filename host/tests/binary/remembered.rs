@@ -6,17 +6,17 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::answers::{call, says};
-use crate::support::cli::{with_cli, with_cli_that_asks};
+use crate::support::answers::{call_answer, text_answer};
+use crate::support::cli::{house_with_asking_cli, house_with_cli};
 use crate::support::{House, fixtures, is_root, library_name, set_mode};
 
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
 /// Runs one command in a folder. The user answers permanently each time.
-fn keep_answer(house: &House, command: &str, folder: &Path) -> String {
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", json!({ "command": command })),
-        says("done"),
+fn answer_always(house: &House, command: &str, folder: &Path) -> String {
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", json!({ "command": command })),
+        text_answer("done"),
     ] }));
     let words = ["run", "--output", "json", "--answers", "go"];
     let mut running = house.command(&words).directory(folder).start();
@@ -36,7 +36,7 @@ fn decision_in_folder(house: &House, command: &str, folder: &Path) -> String {
     said.split(':').next().unwrap().to_owned()
 }
 
-fn project(house: &House, name: &str) -> std::path::PathBuf {
+fn create_project(house: &House, name: &str) -> std::path::PathBuf {
     house.write(&format!("{name}/.git/HEAD"), "ref: refs/heads/main\n");
     house.write(&format!("{name}/Makefile"), "all:\n\ttouch ran\n");
     house.path().join(name)
@@ -44,14 +44,14 @@ fn project(house: &House, name: &str) -> std::path::PathBuf {
 
 #[test]
 fn permanent_answer_applies_only_in_its_trusted_workspace() {
-    let Some(house) = with_cli() else { return };
-    let (mine, other) = (project(&house, "mine"), project(&house, "other"));
-    let inner = project(&house, "mine/inner");
+    let Some(house) = house_with_cli() else { return };
+    let (mine, other) = (create_project(&house, "mine"), create_project(&house, "other"));
+    let inner = create_project(&house, "mine/inner");
     for folder in [&mine, &other, &inner] {
         house.command(&["trust"]).directory(folder).run().code(0);
     }
     for line in ["make", "./build.sh", "npm test", "python3 setup.py", "sh run.sh", "pytest"] {
-        keep_answer(&house, line, &mine);
+        answer_always(&house, line, &mine);
         assert_eq!(decision_in_folder(&house, line, &mine), "allow", "{line}");
         for elsewhere in [&other, &inner] {
             assert_eq!(decision_in_folder(&house, line, elsewhere), "ask", "{line}: elsewhere");
@@ -66,9 +66,9 @@ fn permanent_answer_applies_only_in_its_trusted_workspace() {
 }
 
 /// Returns an installation with the file tools, in mode `accept-edits`.
-fn editing() -> Option<House> {
+fn house_with_file_tools() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     for name in ["tool_file_edit", "environment_local"] {
         house.ship(&plugins.join(library_name(name)));
     }
@@ -84,7 +84,7 @@ fn write_rules(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
             json!({ "call": { "name": "writeNewFile", "arguments": arguments } })
         })
         .collect();
-    house.script(&json!({ "answers": [{ "steps": steps }, says("done")] }));
+    house.set_script(&json!({ "answers": [{ "steps": steps }, text_answer("done")] }));
     let words = ["run", "--mode", "accept-edits", "go"];
     house.command(&words).directory(folder).no_input().run();
     let is_written = |name: &&&str| folder.join(name).symlink_metadata().is_ok();
@@ -93,7 +93,7 @@ fn write_rules(house: &House, names: &[&str], folder: &Path) -> Vec<String> {
 
 #[test]
 fn automatic_edits_never_change_protected_files() {
-    let Some(house) = editing() else { return };
+    let Some(house) = house_with_file_tools() else { return };
     let work = house.workspace();
     let protected = [
         ".husky/pre-commit",
@@ -145,7 +145,7 @@ fn automatic_edits_never_change_protected_files() {
 
 #[test]
 fn automatic_edits_never_change_home_or_jaato_files() {
-    let Some(house) = editing() else { return };
+    let Some(house) = house_with_file_tools() else { return };
     let names = [
         ".config/jaato/permissions.toml",
         ".local/share/jaato/grants.json",
@@ -165,7 +165,7 @@ fn automatic_edits_never_change_home_or_jaato_files() {
 
 #[test]
 fn home_and_folders_of_other_users_are_not_workspaces() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.run(&["permission", "allow", "--command", "make"]).code(0);
     house.write("home/.jaato/prompts/x.md", "say x");
     for name in ["mine", "Downloads/evil"] {
@@ -198,7 +198,7 @@ fn home_and_folders_of_other_users_are_not_workspaces() {
 
 #[test]
 fn workspace_rule_cannot_allow_everything() {
-    let Some(house) = with_cli_that_asks() else { return };
+    let Some(house) = house_with_asking_cli() else { return };
     let decided = |name: &str, text: &str| {
         for old in ["permissions.toml", "permissions.json"] {
             let _ = fs::remove_file(house.workspace().join(".jaato").join(old));

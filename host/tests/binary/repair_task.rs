@@ -14,7 +14,7 @@ const README: &str = "# Greet\r\n\r\n`sh src/main.sh NAME`\r\n";
 
 /// Ships the tools and writes the repository.
 fn add_plugin(house: &House) {
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     for name in ["tool_file_edit", "tool_filesystem_query", "tool_cli"] {
         house.ship(&plugins.join(library_name(name)));
     }
@@ -24,69 +24,73 @@ fn add_plugin(house: &House) {
     house.write("workspace/README.md", README);
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn shell(command: &str) -> Value {
-    call("cli_based_tool", json!({ "command": command }))
+fn shell_call(command: &str) -> Value {
+    tool_call("cli_based_tool", json!({ "command": command }))
 }
 
 /// Returns the model's actions until the host is killed.
-fn first_half() -> Value {
+fn first_half_answers() -> Value {
     let renamed = |path: &str, old: &str| json!({ "action": "edit", "path": path, "old": old, "new": old.replace("greting", "greeting") });
     json!({ "answers": [
-        { "steps": [call("grep_content", json!({ "pattern": "Hel+o|greting" }))] },
+        { "steps": [tool_call("grep_content", json!({ "pattern": "Hel+o|greting" }))] },
         {
             "expect": { "tool_result": "\"total_matches\":4" },
-            "steps": [call("readFile", json!({ "path": "src/greet.sh" }))],
+            "steps": [tool_call("readFile", json!({ "path": "src/greet.sh" }))],
         },
         {
             "expect": { "tool_result": "Helo, $1!" },
-            "steps": [call("updateFile", json!({
+            "steps": [tool_call("updateFile", json!({
                 "path": "src/greet.sh", "old": "Helo", "new": "Hello",
             }))],
         },
         {
             "expect": { "tool_result": "+  echo \\\"Hello, $1!\\\"" },
-            "steps": [call("multiFileEdit", json!({ "operations": [
+            "steps": [tool_call("multiFileEdit", json!({ "operations": [
                 renamed("src/greet.sh", "greting() {"),
                 renamed("src/main.sh", "greting \"$1\""),
             ] }))],
         },
         {
             "expect": { "tool_result": "\"operations_completed\":2" },
-            "steps": [call("updateFile", json!({ "path": "README.md", "new_content": "lost\n" }))],
+            "steps": [tool_call(
+                "updateFile",
+                json!({ "path": "README.md", "new_content": "lost\n" }),
+            )],
         },
         {
             "expect": { "tool_result": "\"success\":true" },
-            "steps": [shell("echo > begun; sleep 300")],
+            "steps": [shell_call("echo > begun; sleep 300")],
         },
     ] })
 }
 
 /// Returns its actions in a later session.
-fn second_half() -> Value {
+fn second_half_answers() -> Value {
     json!({ "answers": [
-        { "steps": [shell("sh test.sh")] },
+        { "steps": [shell_call("sh test.sh")] },
         {
             "expect": { "tool_result": "passed" },
-            "steps": [call("undoFileChange", json!({ "path": "README.md" }))],
+            "steps": [tool_call("undoFileChange", json!({ "path": "README.md" }))],
         },
         { "expect": { "tool_result": "\"success\":true" }, "steps": [{ "text": "Mended." }] },
     ] })
 }
 
 #[track_caller]
-fn is_mended(house: &House, command: impl Fn(&[&str]) -> Command) {
+fn check_repaired(house: &House, command: impl Fn(&[&str]) -> Command) {
     add_plugin(house);
-    house.script(&first_half());
-    let running = command(&["run", "--yes", "mend it"]).no_input().patient().start();
+    house.set_script(&first_half_answers());
+    let running = command(&["run", "--yes", "mend it"]).no_input().with_long_deadline().start();
     house.wait_for_file(&house.workspace().join("begun"));
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.finish().code(128 + 9);
-    house.script(&second_half());
-    let output = command(&["run", "--yes", "continue"]).no_input().patient().run().code(0);
+    house.set_script(&second_half_answers());
+    let output =
+        command(&["run", "--yes", "continue"]).no_input().with_long_deadline().run().code(0);
     assert_eq!(output.stdout, "Mended.\n", "{output}");
 
     let read = |path: &str| std::fs::read_to_string(house.workspace().join(path)).unwrap();
@@ -97,13 +101,13 @@ fn is_mended(house: &House, command: impl Fn(&[&str]) -> Command) {
 
 #[test]
 fn repository_is_repaired_although_the_host_is_killed_midway() {
-    let Some(house) = crate::cli::with_cli() else { return };
-    is_mended(&house, |words| house.command(words));
-    house.nothing_lives();
+    let Some(house) = crate::cli::house_with_cli() else { return };
+    check_repaired(&house, |words| house.command(words));
+    house.assert_no_processes();
 }
 
 #[test]
 fn repository_is_repaired_in_a_container() {
-    let Some(house) = docker::furnish() else { return };
-    is_mended(&house, |words| docker::in_image(&house, words));
+    let Some(house) = docker::house_with_docker() else { return };
+    check_repaired(&house, |words| docker::command_in_image(&house, words));
 }

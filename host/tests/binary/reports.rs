@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 2] = ["bash", "python3"];
 
 #[test]
 fn reported_faults_do_not_occur() {
-    let Some(house) = fixtures::house() else { return };
+    let Some(house) = fixtures::test_house() else { return };
     for program in PROGRAMS {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
         if found.is_err() {

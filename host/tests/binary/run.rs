@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::cli::cli_house;
 use crate::house;
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{openai_command, ship_openai};
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, Output};
-use crate::terminal::shell_on_terminal;
+use crate::terminal::run_shell_on_terminal;
 
 #[track_caller]
-fn events(output: &Output) -> Vec<Event> {
+fn parse_events(output: &Output) -> Vec<Event> {
     let read = |line| {
         serde_json::from_str::<EventEnvelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"))
     };
@@ -41,7 +41,7 @@ fn environment_script() -> Value {
 #[test]
 fn only_the_answer_is_on_standard_output() {
     let house = house!();
-    house.script(&environment_script());
+    house.set_script(&environment_script());
     let output = house.run(&["run", "What system is this?"]).code(0);
     assert_eq!(output.stdout, "It is Linux.\n");
     let mut lines = output.stderr.lines();
@@ -49,15 +49,15 @@ fn only_the_answer_is_on_standard_output() {
     let result = lines.next().unwrap();
     assert!(result.starts_with("  environment │ ✓ type linux"), "{output}");
     assert_eq!(lines.next(), None, "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn the_event_stream_is_json_lines() {
     let house = house!();
-    house.script(&environment_script());
-    let output = house.run(&["run", "--output", "json", "What system is this?"]).silent();
-    let events = events(&output);
+    house.set_script(&environment_script());
+    let output = house.run(&["run", "--output", "json", "What system is this?"]).expect_silent();
+    let events = parse_events(&output);
     let names: Vec<String> =
         output.json_lines().iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect();
     expect![[r#"
@@ -94,7 +94,7 @@ fn the_event_stream_is_json_lines() {
 #[test]
 fn invalid_tool_arguments_are_reported_to_the_model() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "moon" } } }] },
         { "expect": { "tool_result": "not one of the allowed values" },
           "steps": [{ "call": { "name": "get_environment", "arguments": "os" } }] },
@@ -104,8 +104,8 @@ fn invalid_tool_arguments_are_reported_to_the_model() {
           "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } }] },
         { "expect": { "tool_result": "linux" }, "steps": [{ "text": "Linux." }] },
     ] }));
-    let output = house.run(&["run", "--output", "json", "system?"]).silent();
-    let failed: Vec<bool> = events(&output)
+    let output = house.run(&["run", "--output", "json", "system?"]).expect_silent();
+    let failed: Vec<bool> = parse_events(&output)
         .iter()
         .filter_map(|event| match event {
             Event::ToolCallFinished { is_error, .. } => Some(*is_error),
@@ -118,15 +118,15 @@ fn invalid_tool_arguments_are_reported_to_the_model() {
 #[test]
 fn tools_can_query_session_and_context_usage() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "context" } } }],
           "usage": { "prompt_tokens": 100, "output_tokens": 28 } },
         { "expect": { "tool_result": "\"context_limit\":32768" },
           "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "session" } } }] },
         { "expect": { "tool_result": "\"agent_id\":\"main\"" }, "steps": [{ "text": "ok" }] },
     ] }));
-    let output = house.run(&["run", "--output", "json", "how full is it?"]).silent();
-    let results: Vec<Value> = events(&output)
+    let output = house.run(&["run", "--output", "json", "how full is it?"]).expect_silent();
+    let results: Vec<Value> = parse_events(&output)
         .into_iter()
         .filter_map(|event| match event {
             Event::ToolCallFinished { result, .. } => Some(Value::Object(result)),
@@ -153,7 +153,7 @@ fn tools_can_query_session_and_context_usage() {
 #[test]
 fn tool_output_is_labelled_with_its_plugin() {
     let house = house!(ships "probe");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "emit", "arguments": { "pieces": 2, "bytes": 4 } } }] },
         { "steps": [{ "text": "shown" }] },
     ] }));
@@ -173,10 +173,10 @@ fn tool_output_is_labelled_with_its_plugin() {
 #[test]
 fn cancelled_answer_is_still_written_to_a_file() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
     let line = format!("exec '{}' run hello > answer", house.binary().display());
     let drawing = |command: Command| command.variable("TERM", "xterm");
-    let Some(mut running) = shell_on_terminal(&house, &line, drawing) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, drawing) else { return };
     running.wait_for_text("the model is answering");
     running.write(b"\x03");
     running.wait_with_open_input().code(130);
@@ -188,16 +188,16 @@ fn cancelled_answer_is_still_written_to_a_file() {
 fn task_can_be_read_from_standard_input() {
     let house = house!();
     let expects = |prompt: &str| json!({ "answers": [{ "expect": { "prompt": prompt }, "steps": [{ "text": "ok" }] }] });
-    house.script(&expects("What is this?"));
-    house.command(&["run"]).input("What is this?\n").run().silent();
-    house.script(&expects("Sum up:\n\none\ntwo\n"));
-    house.command(&["run", "Sum", "up:"]).input("one\ntwo\n").run().silent();
+    house.set_script(&expects("What is this?"));
+    house.command(&["run"]).input("What is this?\n").run().expect_silent();
+    house.set_script(&expects("Sum up:\n\none\ntwo\n"));
+    house.command(&["run", "Sum", "up:"]).input("one\ntwo\n").run().expect_silent();
 }
 
 #[test]
 fn run_does_not_wait_for_a_silent_standard_input() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
     // A terminal, a socket or /dev/null is not text to add.
     let output = house.command(&["run", "hello"]).no_input().run().code(0);
     assert_eq!(output.stdout, "ok\n");
@@ -206,7 +206,7 @@ fn run_does_not_wait_for_a_silent_standard_input() {
 #[test]
 fn missing_or_invalid_task_is_refused() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     expect![[r#"
         exit 2
         --- stderr
@@ -242,16 +242,16 @@ fn missing_or_invalid_task_is_refused() {
 #[test]
 fn system_option_reaches_the_model() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "expect": { "system": "Name the moons." }, "steps": [{ "text": "moon" }] },
     ] }));
-    house.run(&["run", "--system", "Name the moons.", "hello"]).silent();
+    house.run(&["run", "--system", "Name the moons.", "hello"]).expect_silent();
 }
 
 #[test]
 fn only_named_tools_are_offered() {
     let house = house!(ships "echo");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "expect": { "tools": ["count_bytes_echo"] },
           "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
         { "expect": { "tool_result": "--tools" }, "steps": [{ "text": "ok" }] },
@@ -273,15 +273,15 @@ fn only_named_tools_are_offered() {
 fn piped_output_contains_the_models_text_unchanged() {
     let house = house!();
     let text = "a\u{1b}[31m\r\nb\u{0}c é 漢\n";
-    house.script(&json!({ "answers": [{ "steps": [{ "text": text }] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": text }] }] }));
     // Not a terminal, so the output is the model's own bytes.
     assert_eq!(house.run(&["run", "hello"]).code(0).stdout, text);
 }
 
 /// Returns the results in the last request to the model, in order.
 #[track_caller]
-fn results(server: &Server) -> Vec<(Value, Value)> {
-    let asked = server.asked().pop().unwrap().json();
+fn last_results(server: &Server) -> Vec<(Value, Value)> {
+    let asked = server.requests().pop().unwrap().json();
     let messages = asked["messages"].as_array().unwrap().iter();
     let results = messages.filter(|message| message["role"] == "tool");
     let result = |message: &Value| {
@@ -294,14 +294,14 @@ fn results(server: &Server) -> Vec<(Value, Value)> {
 #[test]
 fn parallel_tool_results_are_sent_in_call_order() {
     let house = house!(ships "probe");
-    furnish(&house);
+    ship_openai(&house);
     let call = |line: u64| ("echo", json!({ "text": "t", "line": line }));
     let calls: Vec<_> = (0..12).map(call).collect();
     let server = Server::start([Answer::calls(&calls), Answer::text(&["ok"])]);
     let words = ["run", "--model", "openai/test", "--tools", "echo", "--output", "json", "go"];
-    let output = at(&house, &server, &words).run().silent();
+    let output = openai_command(&house, &server, &words).run().expect_silent();
     let mut lines: Vec<u64> = Vec::new();
-    for event in events(&output) {
+    for event in parse_events(&output) {
         if let Event::ToolCallFinished { result, is_error, .. } = event {
             assert!(!is_error);
             lines.push(result["line"].as_u64().unwrap());
@@ -310,7 +310,7 @@ fn parallel_tool_results_are_sent_in_call_order() {
     // Parallel calls end in any order.
     lines.sort_unstable();
     assert_eq!(lines, (0..12).collect::<Vec<_>>());
-    let results = results(&server);
+    let results = last_results(&server);
     let told: Vec<_> = results.iter().map(|(_, result)| result["line"].as_u64().unwrap()).collect();
     assert_eq!(told, (0..12).collect::<Vec<_>>());
     for (at, (id, _)) in results.iter().enumerate() {
@@ -321,7 +321,7 @@ fn parallel_tool_results_are_sent_in_call_order() {
 #[test]
 fn tool_results_are_in_call_order_even_if_calls_finish_in_reverse() {
     let house = cli_house!();
-    furnish(&house);
+    ship_openai(&house);
     // Each waits for the next one's end, so the last ends first.
     let call = |number: usize| {
         let waits = if number == 7 {
@@ -335,14 +335,14 @@ fn tool_results_are_in_call_order_even_if_calls_finish_in_reverse() {
     let calls: Vec<_> = (0..8).map(call).collect();
     let server = Server::start([Answer::calls(&calls), Answer::text(&["ok"])]);
     let words = ["run", "--yes", "--model", "openai/test", "go"];
-    let output = at(&house, &server, &words).run().code(0);
+    let output = openai_command(&house, &server, &words).run().code(0);
     assert_eq!(output.stdout, "ok\n", "{output}");
-    let results = results(&server);
+    let results = last_results(&server);
     let told: Vec<_> =
         results.iter().map(|(_, result)| result["stdout"].as_str().unwrap()).collect();
     assert_eq!(told, ["0\n", "1\n", "2\n", "3\n", "4\n", "5\n", "6\n", "7\n"]);
     for (at, (id, _)) in results.iter().enumerate() {
         assert_eq!(id, &format!("call_cli_based_tool_{at}"));
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -9,7 +9,7 @@ use crate::support::Command;
 #[test]
 fn a_provider_that_fails_ends_the_run() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "fail": { "kind": "provider", "message": "no credit", "hint": "pay" } }] },
     ] }));
     let output = house.run(&["run", "hello"]).code(5);
@@ -33,7 +33,7 @@ fn a_provider_that_fails_ends_the_run() {
 #[test]
 fn temporary_provider_failure_is_retried() {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "fail": { "kind": "provider", "message": "busy", "retry": "temporary" } }] },
         { "steps": [{ "text": "ok" }] },
     ] }));
@@ -49,7 +49,8 @@ fn temporary_provider_failure_is_retried() {
 #[test]
 fn a_provider_that_panics_ends_the_run_and_nothing_else() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, { "panic": "boom" }] }] }));
+    house
+        .set_script(&json!({ "answers": [{ "steps": [{ "text": "so " }, { "panic": "boom" }] }] }));
     let output = house.run(&["run", "hello"]).code(4);
     expect![[r#"
         exit 4
@@ -59,13 +60,13 @@ fn a_provider_that_panics_ends_the_run_and_nothing_else() {
         error: plugin `provider-scripted`: panicked at provider-scripted/src/lib.rs:LINE: boom
     "#]]
     .assert_eq(&output.to_string());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn silent_provider_times_out_and_ends_the_run() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, "hang"] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "so " }, "hang"] }] }));
     house.configure_more("[session]\nprovider_idle_ms = 1000\nattempts_max = 1\n");
     let output = house.run(&["run", "hello"]).code(5);
     expect![[r#"
@@ -76,7 +77,7 @@ fn silent_provider_times_out_and_ends_the_run() {
         error: the provider sent nothing for 1 s
     "#]]
     .assert_eq(&output.to_string());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -85,18 +86,18 @@ fn answer_longer_than_the_limit_ends_the_run() {
     let text = json!({ "text": "x".repeat(2000) });
     // Whether the provider continues or ends after the excess piece.
     for steps in [json!([text, "hang"]), json!([text])] {
-        house.script(&json!({ "answers": [{ "steps": steps }] }));
+        house.set_script(&json!({ "answers": [{ "steps": steps }] }));
         house.configure_more("[session]\nanswer_bytes_max = 1024\n");
         let output = house.run(&["run", "hello"]).code(6);
         assert!(output.stderr.contains("longer than 1024 bytes"), "{output}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn unknown_provider_error_lists_known_providers() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--model", "moon/full", "hello"]).code(3);
     expect![[r#"
         exit 3
@@ -144,7 +145,7 @@ fn error_of_an_executable_without_shipped_plugins_names_their_folders() {
 #[test]
 fn invalid_model_id_is_a_usage_error() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     let output = house.run(&["run", "--model", "", "hello"]).code(2);
     expect![[r#"
         exit 2
@@ -157,7 +158,7 @@ fn invalid_model_id_is_a_usage_error() {
 #[test]
 fn invalid_provider_configuration_is_reported() {
     let house = house!();
-    house.script(&json!({ "answers": "none" }));
+    house.set_script(&json!({ "answers": "none" }));
     let output = house.run(&["run", "hello"]).code(3);
     assert!(output.stderr.contains("script.json"), "{output}");
 }
@@ -165,7 +166,7 @@ fn invalid_provider_configuration_is_reported() {
 #[test]
 fn the_limit_of_steps_ends_a_run() {
     let house = house!();
-    house.script(&json!({ "repeat_last": true, "answers": [
+    house.set_script(&json!({ "repeat_last": true, "answers": [
         { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "cwd" } } }] },
     ] }));
     house.configure_more("[session]\nsteps_max = 3\n");
@@ -179,7 +180,7 @@ fn the_limit_of_steps_ends_a_run() {
 #[test]
 fn empty_model_answer_is_retried_once() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [] }, { "steps": [] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [] }, { "steps": [] }] }));
     let output = house.run(&["run", "hello"]).code(5);
     expect![[r#"
         exit 5

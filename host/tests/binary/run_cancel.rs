@@ -21,18 +21,18 @@ fn assert_cancelled(house: &House, signal: &str, words: &[&str], seen: &str, on_
     } else {
         running.wait_for_text(seen);
     }
-    running.signal(signal);
+    running.send_signal(signal);
     let signalled = Instant::now();
     let output = running.finish().code(130);
     assert!(signalled.elapsed() < END_WITHIN, "{:?}: {output}", signalled.elapsed());
     assert!(output.stderr.ends_with("cancelled\n"), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn ctrl_c_during_an_answer_cancels_the_run() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
     // An answer that is never requested again is written as it comes.
     house.configure_more("[session]\nattempts_max = 1\n");
     for signal in ["INT", "TERM", "HUP"] {
@@ -43,7 +43,7 @@ fn ctrl_c_during_an_answer_cancels_the_run() {
 #[test]
 fn ctrl_c_during_a_tool_call_cancels_the_run() {
     let house = house!(ships "probe");
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "wait", "arguments": { "key": "k" } } }] },
         { "steps": [{ "text": "never" }] },
     ] }));
@@ -59,26 +59,26 @@ fn ctrl_c_while_a_tool_blocks_its_thread_cancels_the_run() {
         ("job", json!({ "until": until }), "job runs"),
         ("block_in_drop", json!({ "until": until }), "waiting"),
     ] {
-        house.script(&json!({ "answers": [
+        house.set_script(&json!({ "answers": [
             { "steps": [{ "call": { "name": tool, "arguments": arguments } }] },
         ] }));
         let running = house.command(&["run", "--yes", "hello"]).no_input().start();
         running.wait_for_error(&format!("probe │ {shown}"));
-        running.signal("INT");
+        running.send_signal("INT");
         let signalled = Instant::now();
         let output = running.finish().code(130);
         assert!(signalled.elapsed() < END_WITHIN, "{tool}: {output}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn cancelled_run_reports_its_outcome_as_an_event() {
     let house = house!();
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
     let running = house.command(&["run", "--output", "json", "hello"]).no_input().start();
     running.wait_for("text_delta");
-    running.signal("INT");
+    running.send_signal("INT");
     let output = running.finish().code(130);
     let last = output.json_lines().pop().unwrap();
     assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("cancelled")));
@@ -89,12 +89,12 @@ fn cancelled_run_reports_its_outcome_as_an_event() {
 fn closed_output_ends_the_run_quietly() {
     let house = house!();
     let many: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
-    house.script(&json!({ "answers": [{ "steps": many }] }));
+    house.set_script(&json!({ "answers": [{ "steps": many }] }));
     for form in ["text", "json"] {
         let words = ["run", "--output", form, "hello"];
         let output = house.command(&words).run_into_closed_output(10);
         assert_eq!(output.stderr.replace("cancelled\n", ""), "", "{output}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -108,7 +108,7 @@ fn a_killed_host_leaves_no_process_behind() {
         assert!(Instant::now() < bound, "no plugin is described");
         std::thread::sleep(crate::support::command::LOOK_AGAIN);
     }
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.finish().code(128 + 9);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::command::{DEADLINE, Output};
 use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixtures, library_name, openai};
@@ -30,14 +30,14 @@ const CONTINUE: [&str; 3] = ["run", "--yes", "--continue"];
 
 /// Returns an installation whose model is behind a server and runs commands.
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
-    openai::furnish(&house);
+    let house = house_with_cli()?;
+    openai::ship_openai(&house);
     Some(house)
 }
 
 /// Ships further plugins.
-fn ship(house: &House, libraries: &[&str]) {
-    let plugins = fixtures::house().expect("the test house exists").join("plugins");
+fn ship_plugins(house: &House, libraries: &[&str]) {
+    let plugins = fixtures::test_house().expect("the test house exists").join("plugins");
     for library in libraries {
         house.ship(&plugins.join(library_name(library)));
     }
@@ -46,11 +46,11 @@ fn ship(house: &House, libraries: &[&str]) {
 /// Runs jaato with a server to the end.
 #[track_caller]
 fn run_all(house: &House, server: &Server, words: &[&[&str]]) -> Output {
-    openai::at(house, server, &words.concat()).run()
+    openai::openai_command(house, server, &words.concat()).run()
 }
 
 /// Returns an answer that runs a command.
-fn runs(command: &str) -> Answer {
+fn run_answer(command: &str) -> Answer {
     Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
 }
 
@@ -59,13 +59,13 @@ fn text_answer(text: &str) -> Answer {
 }
 
 /// Returns the folder with all sessions.
-fn sessions(house: &House) -> PathBuf {
+fn sessions_folder(house: &House) -> PathBuf {
     house.home().join(".local/share/jaato/sessions")
 }
 
 /// Lists the ids of all sessions, the oldest first.
-fn ids(house: &House) -> Vec<String> {
-    let entries = fs::read_dir(sessions(house)).into_iter().flatten().flatten();
+fn session_ids(house: &House) -> Vec<String> {
+    let entries = fs::read_dir(sessions_folder(house)).into_iter().flatten().flatten();
     let is_session = |entry: &fs::DirEntry| entry.path().join("session.jsonl").exists();
     let names = entries.filter(is_session).map(|entry| entry.file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
@@ -76,19 +76,19 @@ fn ids(house: &House) -> Vec<String> {
 /// Returns the id of the only session.
 #[track_caller]
 fn only_id(house: &House) -> String {
-    let ids = ids(house);
+    let ids = session_ids(house);
     assert_eq!(ids.len(), 1, "{ids:?}");
     ids.into_iter().next().unwrap()
 }
 
 /// Returns the path of a session's file.
-fn file_of(house: &House, id: &str) -> PathBuf {
-    sessions(house).join(id).join("session.jsonl")
+fn session_file(house: &House, id: &str) -> PathBuf {
+    sessions_folder(house).join(id).join("session.jsonl")
 }
 
 /// Reads the records of the only session. A torn last line is left out.
-fn records(house: &House) -> Vec<Value> {
-    let path = ids(house).first().map(|id| file_of(house, id));
+fn read_records(house: &House) -> Vec<Value> {
+    let path = session_ids(house).first().map(|id| session_file(house, id));
     let bytes = path.and_then(|path| fs::read(path).ok()).unwrap_or_default();
     let lines = bytes.split_inclusive(|&byte| byte == b'\n');
     lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
@@ -98,25 +98,25 @@ fn records(house: &House) -> Vec<Value> {
 #[track_caller]
 fn wait_for_record(house: &House, is_it: impl Fn(&Value) -> bool) {
     let begun = Instant::now();
-    while !records(house).iter().any(&is_it) {
-        assert!(begun.elapsed() < DEADLINE, "the record is missing: {:#?}", records(house));
+    while !read_records(house).iter().any(&is_it) {
+        assert!(begun.elapsed() < DEADLINE, "the record is missing: {:#?}", read_records(house));
         std::thread::yield_now();
     }
 }
 
 /// Waits until a server has received this many requests.
 #[track_caller]
-fn wait_until_asked(server: &Server, count: usize) {
+fn wait_for_requests(server: &Server, count: usize) {
     let begun = Instant::now();
-    while server.asked().len() < count {
-        assert!(begun.elapsed() < DEADLINE, "only {} requests arrived", server.asked().len());
+    while server.requests().len() < count {
+        assert!(begun.elapsed() < DEADLINE, "only {} requests arrived", server.requests().len());
         std::thread::yield_now();
     }
 }
 
 /// Returns the conversation of a request.
 #[track_caller]
-fn messages(asked: &ReceivedRequest) -> Vec<Value> {
+fn request_messages(asked: &ReceivedRequest) -> Vec<Value> {
     asked.json()["messages"].as_array().unwrap().clone()
 }
 
@@ -141,8 +141,8 @@ fn assert_extends(earlier: &ReceivedRequest, later: &ReceivedRequest) {
 }
 
 /// Returns the texts of a request's tool results.
-fn results(asked: &ReceivedRequest) -> Vec<String> {
-    let messages = messages(asked);
+fn request_results(asked: &ReceivedRequest) -> Vec<String> {
+    let messages = request_messages(asked);
     let results = messages.iter().filter(|message| message["role"] == "tool");
     results.map(|message| message["content"].to_string()).collect()
 }

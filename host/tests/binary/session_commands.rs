@@ -8,60 +8,62 @@ use jaato_sessions::{Durability, SessionRecord, SessionStore, SessionWriter, rec
 use jaato_types::SessionId;
 use serde_json::{Value, json};
 
-use super::terminal::on_terminal;
+use super::terminal::run_on_terminal;
 use crate::support::{Command, House};
 
 const ONE: &str = "20261128-121314-k3f9qz";
 const TWO: &str = "20261128-131415-abcdef";
 
-fn store(house: &House) -> SessionStore {
+fn session_store(house: &House) -> SessionStore {
     SessionStore::new(house.home().join(".local/share/jaato/sessions"))
 }
 
-fn message(role: &str, text: &str) -> SessionRecord {
+fn message_record(role: &str, text: &str) -> SessionRecord {
     let parts = json!([{ "type": "text", "text": text }]);
     SessionRecord::new(record_type::MESSAGE, json!({ "role": role, "parts": parts }))
 }
 
-fn prompt(text: &str) -> SessionRecord {
-    message("user", text)
+fn prompt_record(text: &str) -> SessionRecord {
+    message_record("user", text)
 }
 
 fn answer_record(text: &str) -> SessionRecord {
-    let mut record = message("model", text);
+    let mut record = message_record("model", text);
     record.data["made_by"] = json!("scripted/test");
     record
 }
 
-fn workspace(house: &House) -> String {
+fn workspace_path(house: &House) -> String {
     house.workspace().display().to_string()
 }
 
 /// Writes a session of the installation's workspace, which stays open.
-fn session(house: &House, id: &str, records: Vec<SessionRecord>) -> SessionWriter {
-    let mut writer = store(house).create(&SessionId::new(id), &workspace(house), None).unwrap();
-    writer.append(records, Durability::Written).unwrap();
+fn write_session(house: &House, id: &str, records: Vec<SessionRecord>) -> SessionWriter {
+    let mut writer = session_store(house)
+        .create_session(&SessionId::new(id), &workspace_path(house), None)
+        .unwrap();
+    writer.append_records(records, Durability::Written).unwrap();
     writer
 }
 
 /// Creates an installation with a session of two turns. Without a test installation, the test is
 /// skipped.
-fn with_session() -> Option<House> {
+fn house_with_session() -> Option<House> {
     let house = House::without_plugins()?;
     let records = vec![
-        prompt("Where is the moon?"),
+        prompt_record("Where is the moon?"),
         answer_record("Behind the cloud."),
-        prompt("And the sun?"),
+        prompt_record("And the sun?"),
         answer_record("It is too bright."),
     ];
-    drop(session(&house, ONE, records));
+    drop(write_session(&house, ONE, records));
     Some(house)
 }
 
 /// Returns the texts of the conversation.
 #[track_caller]
-fn texts(house: &House, id: &str) -> Vec<String> {
-    let shown = house.run(&["session", "show", id, "--output", "json"]).silent().json();
+fn message_texts(house: &House, id: &str) -> Vec<String> {
+    let shown = house.run(&["session", "show", id, "--output", "json"]).expect_silent().json();
     let messages = shown["messages"].as_array().unwrap().iter();
     messages.map(|it| it["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
 }
@@ -74,22 +76,22 @@ fn check_fails(house: &House, words: &[&str], code: i32, expected: &str) {
 
 #[test]
 fn list_has_the_sessions_of_the_workspace_and_says_which_are_open() {
-    let Some(house) = with_session() else { return };
-    let _open = session(&house, TWO, vec![prompt("Open\u{1b}[2J it")]);
+    let Some(house) = house_with_session() else { return };
+    let _open = write_session(&house, TWO, vec![prompt_record("Open\u{1b}[2J it")]);
     let other = SessionId::new("20260101-000000-zzzzzz");
-    drop(store(&house).create(&other, "/elsewhere", None).unwrap());
-    let shown = house.run(&["session", "list"]).silent().stdout;
+    drop(session_store(&house).create_session(&other, "/elsewhere", None).unwrap());
+    let shown = house.run(&["session", "list"]).expect_silent().stdout;
     expect![[r#"
         SESSION                 CHANGED   MESSAGES  STATE  NAME
         20261128-131415-abcdef  just now  1         open   Open<U+001B>[2J it
         20261128-121314-k3f9qz  just now  2                Where is the moon?
     "#]]
     .assert_eq(&shown);
-    let limited = house.run(&["session", "list", "--limit", "1"]).silent().stdout;
+    let limited = house.run(&["session", "list", "--limit", "1"]).expect_silent().stdout;
     assert!(limited.ends_with("(and 1 earlier; `--limit N` lists more)\n"), "{limited}");
-    let all = house.run(&["session", "list", "--all"]).silent().stdout;
+    let all = house.run(&["session", "list", "--all"]).expect_silent().stdout;
     assert!(all.contains("20260101-000000-zzzzzz") && all.contains("/elsewhere"), "{all}");
-    let listed = house.run(&["session", "list", "--output", "json"]).silent().json();
+    let listed = house.run(&["session", "list", "--output", "json"]).expect_silent().json();
     let facts: Vec<_> = listed
         .as_array()
         .unwrap()
@@ -116,10 +118,10 @@ fn commands_without_a_session_say_so_and_create_nothing() {
         ),
         (&["reindex"], "no saved sessions yet: `jaato chat` starts one\n"),
     ] {
-        let output = house.run(&[&["session"], words].concat()).silent();
+        let output = house.run(&[&["session"], words].concat()).expect_silent();
         assert_eq!(output.stdout, said);
     }
-    assert!(!store(&house).folder().exists());
+    assert!(!session_store(&house).folder().exists());
 }
 
 #[test]
@@ -132,14 +134,14 @@ fn show_prints_the_conversation_with_numbers_and_without_control_characters() {
     let mut broken = answer_record("[2] you:\n\u{202e}evil");
     broken.data["mark"] = json!("partial");
     let records = vec![
-        prompt("List\n\nthem\u{7}"),
+        prompt_record("List\n\nthem\u{7}"),
         SessionRecord::new(record_type::MESSAGE, called),
         SessionRecord::new(record_type::MESSAGE, result),
         broken,
-        prompt("Again"),
+        prompt_record("Again"),
     ];
-    let _open = session(&house, ONE, records);
-    let shown = house.run(&["session", "show", "k3f9"]).silent();
+    let _open = write_session(&house, ONE, records);
+    let shown = house.run(&["session", "show", "k3f9"]).expect_silent();
     expect![[r#"
         session 20261128-121314-k3f9qz: List them<U+0007>
         in [ROOT]/workspace, begun just now, open now
@@ -167,10 +169,10 @@ fn show_prints_the_conversation_with_numbers_and_without_control_characters() {
 
 #[test]
 fn search_finds_the_messages_of_the_conversation() {
-    let Some(house) = with_session() else { return };
+    let Some(house) = house_with_session() else { return };
     let found = |words: &[&str]| {
         let words = [&["session", "search"], words, &["--output", "json"]].concat();
-        let hits = house.run(&words).silent().json();
+        let hits = house.run(&words).expect_silent().json();
         let excerpt = |hit: &Value| hit["excerpt"].as_str().unwrap().to_owned();
         hits.as_array().unwrap().iter().map(excerpt).collect::<Vec<_>>()
     };
@@ -179,25 +181,25 @@ fn search_finds_the_messages_of_the_conversation() {
     assert_eq!(found(&["stars"]), Vec::<String>::new());
     house.run(&["session", "rewind", ONE, "--to", "2"]).code(0);
     assert_eq!(found(&["bright"]), Vec::<String>::new());
-    let text = house.run(&["session", "search", "cloud"]).silent().stdout;
+    let text = house.run(&["session", "search", "cloud"]).expect_silent().stdout;
     assert_eq!(text, format!("{ONE}  just now  Where is the moon?\n  Behind the [cloud].\n"));
 }
 
 #[test]
 fn rename_rewind_and_fork_change_what_is_listed() {
-    let Some(house) = with_session() else { return };
+    let Some(house) = house_with_session() else { return };
     let renamed = house.run(&["session", "rename", "121314", "the", "moon"]);
     assert_eq!(renamed.code, 2, "the middle of an id does not match");
-    let renamed = house.run(&["session", "rename", "k3f9qz", "the", "moon"]).silent().stdout;
+    let renamed = house.run(&["session", "rename", "k3f9qz", "the", "moon"]).expect_silent().stdout;
     assert_eq!(renamed, format!("session {ONE} is named `the moon`\n"));
-    let copy = house.run(&["session", "fork", ONE, "--to", "2"]).silent().stdout;
+    let copy = house.run(&["session", "fork", ONE, "--to", "2"]).expect_silent().stdout;
     let copy = copy.trim();
-    assert_eq!(texts(&house, copy), ["Where is the moon?", "Behind the cloud."]);
+    assert_eq!(message_texts(&house, copy), ["Where is the moon?", "Behind the cloud."]);
     let rewound = house.run(&["session", "rewind", ONE, "--to", "1"]).code(0);
     assert_eq!(rewound.stdout, "took back message 1 and everything after it\n");
     assert_eq!(rewound.stderr, format!("`jaato chat --resume {ONE}` continues the session\n"));
-    assert_eq!(texts(&house, ONE), Vec::<String>::new());
-    let listed = house.run(&["session", "list", "--output", "json"]).silent().json();
+    assert_eq!(message_texts(&house, ONE), Vec::<String>::new());
+    let listed = house.run(&["session", "list", "--output", "json"]).expect_silent().json();
     let mut facts: Vec<_> = listed
         .as_array()
         .unwrap()
@@ -218,8 +220,8 @@ fn rename_rewind_and_fork_change_what_is_listed() {
 
 #[test]
 fn wrong_ids_and_numbers_are_refused_with_a_hint() {
-    let Some(house) = with_session() else { return };
-    drop(session(&house, TWO, vec![]));
+    let Some(house) = house_with_session() else { return };
+    drop(write_session(&house, TWO, vec![]));
     for (words, expected) in [
         (
             &["show", "nothing"][..],
@@ -241,13 +243,13 @@ fn wrong_ids_and_numbers_are_refused_with_a_hint() {
     ] {
         check_fails(&house, words, 2, expected);
     }
-    assert_eq!(texts(&house, ONE).len(), 4);
+    assert_eq!(message_texts(&house, ONE).len(), 4);
 }
 
 #[test]
 fn session_that_another_process_has_open_is_read_and_not_changed() {
     let Some(house) = House::without_plugins() else { return };
-    let mut open = session(&house, ONE, vec![prompt("one"), answer_record("two")]);
+    let mut open = write_session(&house, ONE, vec![prompt_record("one"), answer_record("two")]);
     let expected = format!(
         "error: session `{ONE}` is open in another process ({})\n\
          hint: end that process first, or continue here: `jaato chat --resume {ONE} --take-over`\n",
@@ -259,18 +261,18 @@ fn session_that_another_process_has_open_is_read_and_not_changed() {
         check_fails(&house, words, 1, &expected);
     }
     for words in [&["show", ONE][..], &["export", ONE], &["fork", ONE], &["search", "one"]] {
-        house.run(&[&["session"], words].concat()).silent();
+        house.run(&[&["session"], words].concat()).expect_silent();
     }
-    open.append([prompt("three")], Durability::Written).unwrap();
-    assert_eq!(texts(&house, ONE), ["one", "two", "three"]);
+    open.append_records([prompt_record("three")], Durability::Written).unwrap();
+    assert_eq!(message_texts(&house, ONE), ["one", "two", "three"]);
 }
 
 #[test]
 fn delete_asks_at_a_terminal() {
-    let Some(house) = with_session() else { return };
+    let Some(house) = house_with_session() else { return };
     for (key, is_left) in [("n", true), ("y", false)] {
         let words = format!("session delete {ONE}");
-        let Some(mut running) = on_terminal(&house, &words, |command: Command| command) else {
+        let Some(mut running) = run_on_terminal(&house, &words, |command: Command| command) else {
             return;
         };
         running.wait_for_question();
@@ -279,20 +281,21 @@ fn delete_asks_at_a_terminal() {
         assert_eq!(output.code, if is_left { 130 } else { 0 }, "{output}");
         assert!(output.stdout.contains("Delete this session with its attachments?"), "{output}");
         assert!(output.stdout.contains("Where is the moon?"), "{output}");
-        assert_eq!(store(&house).folder().join(ONE).exists(), is_left, "{output}");
+        assert_eq!(session_store(&house).folder().join(ONE).exists(), is_left, "{output}");
     }
 }
 
 #[test]
 fn follow_prints_new_messages_until_the_session_ends() {
     let Some(house) = House::without_plugins() else { return };
-    let mut open = session(&house, ONE, vec![prompt("one"), answer_record("before")]);
+    let mut open = write_session(&house, ONE, vec![prompt_record("one"), answer_record("before")]);
     let running = house.command(&["session", "follow", ONE]).start();
     running.wait_for_error("Ctrl-C ends");
-    open.append([prompt("two"), answer_record("second")], Durability::Written).unwrap();
+    open.append_records([prompt_record("two"), answer_record("second")], Durability::Written)
+        .unwrap();
     assert_eq!(running.wait_for("two"), "  two\n");
     let rewind = SessionRecord::new(record_type::REWIND, json!({ "seq": 2 }));
-    open.append([rewind, prompt("three")], Durability::Written).unwrap();
+    open.append_records([rewind, prompt_record("three")], Durability::Written).unwrap();
     running.wait_for("taken back");
     running.wait_for("three");
     drop(open);
@@ -323,25 +326,26 @@ fn follow_prints_new_messages_until_the_session_ends() {
 #[test]
 fn follow_ends_with_ctrl_c_and_prints_json_lines() {
     let Some(house) = House::without_plugins() else { return };
-    let mut open = session(&house, ONE, vec![prompt("one")]);
+    let mut open = write_session(&house, ONE, vec![prompt_record("one")]);
     let running = house.command(&["session", "follow", ONE, "--output", "json"]).start();
     running.wait_for_error("Ctrl-C ends");
-    open.append([answer_record("two")], Durability::Written).unwrap();
-    let line: Value = serde_json::from_str(&running.line()).unwrap();
+    open.append_records([answer_record("two")], Durability::Written).unwrap();
+    let line: Value = serde_json::from_str(&running.next_line()).unwrap();
     assert_eq!((&line["role"], &line["model"]), (&json!("model"), &json!("scripted/test")));
-    running.signal("INT");
+    running.send_signal("INT");
     running.wait_with_open_input().code(0);
 }
 
 #[test]
 fn trace_prints_the_sequence_of_a_session() {
-    let Some(house) = with_session() else { return };
-    let mermaid = house.run(&["session", "trace", ONE]).silent().stdout;
+    let Some(house) = house_with_session() else { return };
+    let mermaid = house.run(&["session", "trace", ONE]).expect_silent().stdout;
     assert!(mermaid.starts_with("sequenceDiagram\n    participant p0 as user\n"), "{mermaid}");
     assert!(mermaid.contains("    p1->>p0: It is too bright."), "{mermaid}");
-    let plantuml = house.run(&["session", "trace", ONE, "--format", "plantuml"]).silent().stdout;
+    let plantuml =
+        house.run(&["session", "trace", ONE, "--format", "plantuml"]).expect_silent().stdout;
     assert!(plantuml.starts_with("@startuml\n") && plantuml.ends_with("@enduml\n"), "{plantuml}");
-    let json = house.run(&["session", "trace", ONE, "--format", "json"]).silent().json();
+    let json = house.run(&["session", "trace", ONE, "--format", "json"]).expect_silent().json();
     assert_eq!(json["session"], ONE);
     assert_eq!(json["steps"].as_array().unwrap().len(), mermaid.matches("->>").count());
     let unknown = house.run(&["session", "trace", "nope"]).code(2);
@@ -350,8 +354,8 @@ fn trace_prints_the_sequence_of_a_session() {
 
 #[test]
 fn exported_session_is_imported_into_another_home() {
-    let Some(house) = with_session() else { return };
-    house.run(&["session", "rename", ONE, "the moon"]).silent();
+    let Some(house) = house_with_session() else { return };
+    house.run(&["session", "rename", ONE, "the moon"]).expect_silent();
     for (file, begin) in
         [("a.md", "# the moon\n"), ("a.html", "<!doctype html>"), ("a.jsonl", "{\"format\":")]
     {
@@ -361,7 +365,7 @@ fn exported_session_is_imported_into_another_home() {
     }
     let refused = house.run(&["session", "export", ONE, "a.md"]).code(2);
     assert!(refused.stderr.starts_with("error: `a.md` already exists\n"), "{refused}");
-    let printed = house.run(&["session", "export", ONE, "--format", "json"]).silent().stdout;
+    let printed = house.run(&["session", "export", ONE, "--format", "json"]).expect_silent().stdout;
     let exported = house.workspace().join("a.jsonl");
     assert_eq!(printed, fs::read_to_string(&exported).unwrap());
 
@@ -369,15 +373,15 @@ fn exported_session_is_imported_into_another_home() {
     let exported = exported.display().to_string();
     let imported = other.run(&["session", "import", &exported]).code(0);
     assert_eq!(imported.stdout, format!("imported session {ONE} (4 messages): the moon\n"));
-    let place = workspace(&house);
+    let place = workspace_path(&house);
     let belongs = format!("{ONE} belongs to `{place}`: continue it in that folder\n");
     assert_eq!(imported.stderr, belongs);
-    assert_eq!(texts(&other, ONE), texts(&house, ONE));
-    let again = other.run(&["session", "export", ONE, "--format", "json"]).silent().stdout;
+    assert_eq!(message_texts(&other, ONE), message_texts(&house, ONE));
+    let again = other.run(&["session", "export", ONE, "--format", "json"]).expect_silent().stdout;
     assert_eq!(again, printed);
     let refused = other.run(&["session", "import", &exported]).code(1);
     assert!(refused.stderr.contains("already exists, so it was not imported again"), "{refused}");
-    let listed = other.run(&["session", "list", "--all"]).silent().stdout;
+    let listed = other.run(&["session", "list", "--all"]).expect_silent().stdout;
     assert!(listed.contains("the moon"), "{listed}");
 }
 
@@ -386,7 +390,7 @@ fn sessions_of_other_programs_are_listed_and_imported_by_their_ids() {
     let Some(house) = House::without_plugins() else { return };
     let line = |kind: &str, message: Value| {
         json!({
-            "type": kind, "sessionId": "0d9c1c1e-aaaa", "cwd": workspace(&house), "uuid": kind,
+            "type": kind, "sessionId": "0d9c1c1e-aaaa", "cwd": workspace_path(&house), "uuid": kind,
             "parentUuid": if kind == "user" { Value::Null } else { json!("user") },
             "timestamp": "2026-05-04T03:02:01.000Z", "message": message,
         })
@@ -405,7 +409,7 @@ fn sessions_of_other_programs_are_listed_and_imported_by_their_ids() {
     let imported = house.run(&["session", "import", "0d9c"]).code(0).stdout;
     let id = imported.split_whitespace().nth(2).unwrap();
     assert!(id.starts_with("20260504-030201-"), "{imported}");
-    assert_eq!(texts(&house, id), ["Where is Mars?", "There."]);
+    assert_eq!(message_texts(&house, id), ["Where is Mars?", "There."]);
     // Imports all sessions of the program. This one already exists.
     let again = house.run(&["session", "import", "--from", "claude-code"]).code(1);
     assert!(again.stderr.contains(&format!("session `{id}` already exists")), "{again}");
@@ -432,27 +436,29 @@ fn copy_folder(from: &Path, to: &PathBuf) {
 fn session_of_version_1_is_listed_shown_and_exported() {
     let Some(house) = House::without_plugins() else { return };
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("sessions/tests/fixtures/version-1");
-    copy_folder(&fixtures, &store(&house).folder().to_owned());
-    let listed = house.run(&["session", "list", "--all", "--output", "json"]).silent().json();
+    copy_folder(&fixtures, &session_store(&house).folder().to_owned());
+    let listed =
+        house.run(&["session", "list", "--all", "--output", "json"]).expect_silent().json();
     assert_eq!((&listed[0]["id"], &listed[0]["messages"]), (&json!(ONE), &json!(2)));
-    let shown = house.run(&["session", "show", ONE]).silent().stdout;
+    let shown = house.run(&["session", "show", ONE]).expect_silent().stdout;
     assert!(shown.contains("[2] you:\n  And Mars?\n"), "{shown}");
     for gone in ["sun", "stars", "beh\n"] {
         assert!(!shown.contains(gone), "{shown}");
     }
-    house.run(&["session", "export", ONE, "--format", "html"]).silent();
+    house.run(&["session", "export", ONE, "--format", "html"]).expect_silent();
 }
 
 #[test]
 fn damaged_session_is_reported_by_reindex_and_can_be_deleted() {
-    let Some(house) = with_session() else { return };
-    drop(session(&house, TWO, vec![prompt("lost")]));
-    fs::write(store(&house).folder().join(TWO).join("session.jsonl"), "no session").unwrap();
+    let Some(house) = house_with_session() else { return };
+    drop(write_session(&house, TWO, vec![prompt_record("lost")]));
+    fs::write(session_store(&house).folder().join(TWO).join("session.jsonl"), "no session")
+        .unwrap();
     let output = house.run(&["session", "reindex"]).code(1);
     assert_eq!(output.stdout, "indexed 1 session\n");
     assert!(output.stderr.starts_with(&format!("note: cannot read session `{TWO}`: ")), "{output}");
     let shown = house.run(&["session", "show", TWO]).code(1);
     assert!(shown.stderr.contains("is not a session file"), "{shown}");
-    house.run(&["session", "delete", TWO, "--yes"]).silent();
-    assert_eq!(house.run(&["session", "reindex"]).silent().stdout, "indexed 1 session\n");
+    house.run(&["session", "delete", TWO, "--yes"]).expect_silent();
+    assert_eq!(house.run(&["session", "reindex"]).expect_silent().stdout, "indexed 1 session\n");
 }

@@ -10,14 +10,14 @@ use jaato_runtime::types::{Error, ErrorKind, EventEnvelope, ToolName};
 use jaato_runtime::{Runtime, SessionOptions, SharedEnvironment};
 use serde_json::{Map, Value, json};
 
-use crate::support::cli::with_cli;
-use crate::support::embedded::setup;
+use crate::support::cli::house_with_cli;
+use crate::support::embedded::read_setup;
 use crate::support::{House, fixture, library_name};
 
 /// Returns an installation with environments, a plugin that keeps resources, and one that calls
 /// services.
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
+    let house = house_with_cli()?;
     for name in ["asks", "keeps", "rooms"] {
         house.ship(&fixture(name));
     }
@@ -28,33 +28,33 @@ fn set_up_house() -> Option<House> {
     Some(house)
 }
 
-fn notes(house: &House) -> Vec<String> {
+fn read_notes(house: &House) -> Vec<String> {
     let text = fs::read_to_string(house.path().join("notes")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// Ignores all events.
-struct Nobody;
+struct SilentEventSink;
 
-impl EventSink for Nobody {
-    fn event(&self, _envelope: EventEnvelope) {}
+impl EventSink for SilentEventSink {
+    fn receive_event(&self, _envelope: EventEnvelope) {}
 }
 
 fn begin_session(runtime: &Runtime, environment: Option<&SharedEnvironment>) -> Session {
-    let mut options = SessionOptions::unattended(Arc::new(Nobody));
+    let mut options = SessionOptions::unattended(Arc::new(SilentEventSink));
     options.allow_all = true;
     options.environment = environment.cloned();
-    runtime.session_for_calls(options).unwrap()
+    runtime.open_session_for_calls(options).unwrap()
 }
 
-async fn call(session: &Session, tool: &str, arguments: Value) -> Result<Value, Error> {
-    let output = session.call(&ToolName::from(tool), arguments, &Cancel::new()).await;
+async fn call_tool(session: &Session, tool: &str, arguments: Value) -> Result<Value, Error> {
+    let output = session.run_user_call(&ToolName::from(tool), arguments, &Cancel::new()).await;
     output.map(|output| Value::Object(output.content))
 }
 
 async fn try_ask(session: &Session, operation: &str, request: Value) -> Result<Value, Error> {
     let arguments = json!({ "operation": operation, "request": request });
-    call(session, "ask_service", arguments).await.map(|answer| answer["answer"].clone())
+    call_tool(session, "ask_service", arguments).await.map(|answer| answer["answer"].clone())
 }
 
 async fn ask_environment(session: &Session, operation: &str, request: Value) -> Value {
@@ -70,7 +70,7 @@ async fn temporary_folder(session: &Session) -> String {
 async fn write_file(session: &Session, path: &str, text: &str) {
     let arguments =
         json!({ "operation": "files.write", "request": { "path": path }, "bytes": text });
-    call(session, "ask_service", arguments).await.unwrap();
+    call_tool(session, "ask_service", arguments).await.unwrap();
 }
 
 async fn read_file(session: &Session, path: &str) -> Result<String, ErrorKind> {
@@ -85,26 +85,26 @@ async fn start_program(session: &Session, line: &str) -> (u64, u64) {
     (started["process"].as_u64().unwrap(), started["pid"].as_u64().unwrap())
 }
 
-fn lives(pid: u64) -> bool {
+fn is_running(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// Runs a test with a host in each place. No process may live afterwards.
 #[track_caller]
-fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
+fn run_in_each_place(play: impl AsyncFn(&House, Runtime)) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let Some(house) = set_up_house() else { return };
     tokio.block_on(async {
-        let runtime = Runtime::start(setup(&house)).await;
+        let runtime = Runtime::start(read_setup(&house)).await;
         play(&house, runtime).await;
     });
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn sessions_sharing_an_environment_see_the_same_files() {
-    in_each_place(async |_, runtime| {
-        let shared = runtime.environment("local", Map::new()).unwrap();
+    run_in_each_place(async |_, runtime| {
+        let shared = runtime.create_environment("local", Map::new()).unwrap();
         let (first, second) =
             (begin_session(&runtime, Some(&shared)), begin_session(&runtime, Some(&shared)));
         let alone = begin_session(&runtime, None);
@@ -134,8 +134,8 @@ fn sessions_sharing_an_environment_see_the_same_files() {
 
 #[test]
 fn processes_in_a_shared_environment_belong_to_one_session() {
-    in_each_place(async |_, runtime| {
-        let shared = runtime.environment("local", Map::new()).unwrap();
+    run_in_each_place(async |_, runtime| {
+        let shared = runtime.create_environment("local", Map::new()).unwrap();
         let (first, second) =
             (begin_session(&runtime, Some(&shared)), begin_session(&runtime, Some(&shared)));
         let (own, own_pid) = start_program(&first, "exec sleep 300").await;
@@ -159,17 +159,20 @@ fn processes_in_a_shared_environment_belong_to_one_session() {
                 listed.as_array().unwrap().iter().map(|it| it["process"].clone()).collect();
             assert_eq!(numbers, [json!(number)]);
         }
-        assert!(lives(own_pid) && lives(other_pid));
+        assert!(is_running(own_pid) && is_running(other_pid));
         runtime.close_session(first.id()).await;
-        assert!(!lives(own_pid) && lives(other_pid), "a process ends only with its own session");
+        assert!(
+            !is_running(own_pid) && is_running(other_pid),
+            "a process ends only with its own session"
+        );
         runtime.close_session(second.id()).await;
-        assert!(!lives(other_pid));
+        assert!(!is_running(other_pid));
         runtime.close().await;
     });
 }
 
 /// Replaces the file of a plugin with another one.
-fn replace(path: &Path) {
+fn replace_file(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes.push(0);
     let new = path.with_extension("new");
@@ -179,41 +182,41 @@ fn replace(path: &Path) {
 
 #[test]
 fn replaced_environment_serves_its_sessions_until_the_last_ends() {
-    in_each_place(async |house, runtime| {
+    run_in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
         let session = begin_session(&runtime, None);
         let folder = temporary_folder(&session).await;
         let path = format!("{folder}/note");
         write_file(&session, &path, "moon").await;
         let (process, pid) = start_program(&session, "echo begun; exec sleep 300").await;
-        replace(&house.path().join("plugins").join(library_name("environment_local")));
+        replace_file(&house.path().join("plugins").join(library_name("environment_local")));
         assert_eq!(temporary_folder(&session).await, folder);
         runtime.reload_plugins(None).await.unwrap();
         assert_eq!(read_file(&session, &path).await.as_deref(), Ok("moon"));
         let waited = json!({ "process": process, "timeout_ms": 1 });
         assert_eq!(ask_environment(&session, "process.wait", waited).await, json!({}));
-        assert!(lives(pid));
+        assert!(is_running(pid));
         // A new session gets the other one.
         let next = begin_session(&runtime, None);
         assert_ne!(temporary_folder(&next).await, folder);
         runtime.close_session(session.id()).await;
-        assert!(!lives(pid) && !Path::new(&folder).exists());
+        assert!(!is_running(pid) && !Path::new(&folder).exists());
         runtime.close().await;
     });
 }
 
 #[test]
 fn resource_of_a_replaced_plugin_stays_open_until_removed() {
-    in_each_place(async |house, runtime| {
+    run_in_each_place(async |house, runtime| {
         runtime.watch_plugins().await;
         let session = begin_session(&runtime, None);
         let made = json!({ "name": "made" });
         let count = json!({ "name": "made", "operation": "count" });
         ask_environment(&session, "resources.get_or_create", made.clone()).await;
         assert_eq!(ask_environment(&session, "resources.call", count.clone()).await, 1);
-        replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
+        replace_file(&house.path().join("plugins").join(library_name("fixture_keeps")));
         // Its file is checked before its next call.
-        let read = call(&session, "read_counter", made.clone()).await.unwrap();
+        let read = call_tool(&session, "read_counter", made.clone()).await.unwrap();
         assert_eq!(read["count"], Value::Null, "it does not belong to the new instance");
         ask_environment(&session, "resources.get_or_create", made.clone()).await;
         assert_eq!(
@@ -221,30 +224,30 @@ fn resource_of_a_replaced_plugin_stays_open_until_removed() {
             2,
             "the same counter"
         );
-        assert_eq!(notes(house), ["making made"]);
+        assert_eq!(read_notes(house), ["making made"]);
         ask_environment(&session, "resources.remove", made.clone()).await;
-        assert_eq!(notes(house)[1], "closed made");
+        assert_eq!(read_notes(house)[1], "closed made");
         ask_environment(&session, "resources.get_or_create", made.clone()).await;
         assert_eq!(ask_environment(&session, "resources.call", count).await, 1);
-        let read = call(&session, "read_counter", made).await.unwrap();
+        let read = call_tool(&session, "read_counter", made).await.unwrap();
         assert_eq!(read["count"], 1, "the new instance has the counter");
         runtime.close_session(session.id()).await;
         runtime.close().await;
-        let ends = notes(house).iter().filter(|note| *note == "instance closed").count();
+        let ends = read_notes(house).iter().filter(|note| *note == "instance closed").count();
         let resources: Vec<_> =
-            notes(house).into_iter().filter(|note| note != "instance closed").collect();
+            read_notes(house).into_iter().filter(|note| note != "instance closed").collect();
         assert_eq!(resources, ["making made", "closed made", "making made", "closed made"]);
-        assert_eq!((ends, notes(house).last().unwrap().as_str()), (2, "instance closed"));
+        assert_eq!((ends, read_notes(house).last().unwrap().as_str()), (2, "instance closed"));
     });
 }
 
 #[test]
 fn environment_can_keep_resources_and_request_them_from_the_start() {
-    in_each_place(async |house, runtime| {
-        let shared = runtime.environment("rooms", Map::new()).unwrap();
+    run_in_each_place(async |house, runtime| {
+        let shared = runtime.create_environment("rooms", Map::new()).unwrap();
         let session = begin_session(&runtime, Some(&shared));
         // A session's own instance of the plugin, before anything was set up.
-        let found = call(&session, "found_at_start", json!({})).await.unwrap();
+        let found = call_tool(&session, "found_at_start", json!({})).await.unwrap();
         assert_eq!(found["found"], 1, "{found}");
         let facts = ask_environment(&session, "environment.describe", Value::Null).await;
         let expected = json!({ "found": 2, "resources": ["made", "room"] });
@@ -253,7 +256,7 @@ fn environment_can_keep_resources_and_request_them_from_the_start() {
         assert_eq!(ask_environment(&session, "resources.call", enter).await, "welcome");
         runtime.close_session(session.id()).await;
         assert_eq!(runtime.close().await.resources, Vec::<String>::new());
-        let notes = notes(house);
+        let notes = read_notes(house);
         let at = |line: &str| notes.iter().position(|note| note == line).unwrap_or(usize::MAX);
         assert!(at("closed room") < at("taken down with 0 resources"), "{notes:?}");
         assert_eq!(at("taken down with 0 resources"), notes.len() - 1, "{notes:?}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
 use crate::support::{Command, House, fixture, fixtures, library_name, skip};
-use crate::terminal::{on_terminal, shell_on_terminal};
+use crate::terminal::{run_on_terminal, run_shell_on_terminal};
 
 /// A user id that no user has.
 const STRANGER: u32 = 4711;
@@ -25,31 +25,31 @@ const ECHOES: &str =
 const BYE: &[u8] = b"bye\r";
 
 /// Returns an installation with the tool `play_terminals`.
-pub fn with_terminals() -> Option<House> {
+pub fn house_with_terminals() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("environment_local")));
     house.ship(&fixture("terminals"));
     Some(house)
 }
 
 /// Returns the arguments of a call that plays at one terminal.
-pub fn plays(line: &str, steps: Value) -> String {
+pub fn play_arguments(line: &str, steps: Value) -> String {
     let play = json!({ "program": "sh", "args": ["-c", line], "steps": steps });
     json!({ "terminals": [play] }).to_string()
 }
 
 /// Plays in the background.
-fn playing(house: &House, line: &str, steps: Value) -> Running {
-    let played = plays(line, steps);
+fn start_playing(house: &House, line: &str, steps: Value) -> Running {
+    let played = play_arguments(line, steps);
     let running = house.command(&["call", "play_terminals", &played]).no_input().start();
     wait_until("a terminal is listed", || !list_terminals(house).is_empty());
     running
 }
 
 /// Plays a program that repeats its input, and follows it until it ends.
-fn echoing(house: &House) -> Running {
-    playing(house, ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]))
+fn start_echoing(house: &House) -> Running {
+    start_playing(house, ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]))
 }
 
 #[track_caller]
@@ -62,28 +62,28 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 fn list_terminals(house: &House) -> Vec<Value> {
-    let listed = house.run(&["shell", "list", "--json"]).silent().json();
+    let listed = house.run(&["shell", "list", "--json"]).expect_silent().json();
     listed.as_array().unwrap().clone()
 }
 
-fn folder(house: &House) -> PathBuf {
+fn socket_folder(house: &House) -> PathBuf {
     house.path().join("run/jaato")
 }
 
-fn sockets(house: &House) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder(house)).into_iter().flatten().flatten();
+fn list_sockets(house: &House) -> Vec<PathBuf> {
+    let entries = fs::read_dir(socket_folder(house)).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()
 }
 
 /// Connects to the only host.
 fn connect_to_board(house: &House) -> UnixStream {
-    let stream = UnixStream::connect(&sockets(house)[0]).unwrap();
+    let stream = UnixStream::connect(&list_sockets(house)[0]).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream
 }
 
 /// Reads a line, or everything before the end.
-fn line(stream: &mut UnixStream) -> String {
+fn read_line(stream: &mut UnixStream) -> String {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while let Ok(1) = stream.read(&mut byte) {
         if byte == *b"\n" {
@@ -102,13 +102,13 @@ fn read_answers(running: Running) -> Value {
 /// Joins a terminal, types, and waits for the end. Returns `None` if the test has no terminal to
 /// join from.
 #[track_caller]
-fn type_in(
+fn type_into_terminal(
     house: &House,
     name: &str,
     change: impl Fn(Command) -> Command,
     bytes: &[u8],
 ) -> Option<()> {
-    let mut types = on_terminal(house, &format!("shell attach {name} --type"), change)?;
+    let mut types = run_on_terminal(house, &format!("shell attach {name} --type"), change)?;
     types.wait_for_text("typing:");
     types.write(bytes);
     types.wait_with_open_input().code(0);
@@ -116,8 +116,8 @@ fn type_in(
 }
 
 /// Ends the program by typing its end line.
-fn say_bye(house: &House) {
-    type_in(house, "session_0", unchanged_command, BYE);
+fn end_program(house: &House) {
+    type_into_terminal(house, "session_0", unchanged_command, BYE);
 }
 
 fn unchanged_command(command: Command) -> Command {
@@ -127,19 +127,19 @@ fn unchanged_command(command: Command) -> Command {
 #[test]
 fn shell_list_is_empty_without_terminals() {
     let Some(house) = House::new() else { return };
-    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
-    assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
+    assert_eq!(house.run(&["shell", "list"]).expect_silent().stdout, "no terminals\n");
+    assert_eq!(house.run(&["shell", "list", "--json"]).expect_silent().json(), json!([]));
     let output = house.run(&["shell", "attach", "x"]).code(2);
     assert!(output.stderr.contains("there is no terminal `x`"), "{output}");
     // A host without a terminal has no socket, and listing creates no folder.
     house.run(&["tool", "list"]).code(0);
-    assert!(!folder(&house).exists());
+    assert!(!socket_folder(&house).exists());
 }
 
 #[test]
 fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
     let found = list_terminals(&house);
     let session = found[0]["session"].as_str().unwrap();
     assert_eq!(found[0]["terminal"], format!("{session}/session_0"));
@@ -154,27 +154,28 @@ fn terminal_is_listed_while_it_runs_and_its_socket_is_private() {
     ] {
         assert_eq!(found[0][key], value, "{key}");
     }
-    let table = house.run(&["shell", "list"]).silent().stdout;
+    let table = house.run(&["shell", "list"]).expect_silent().stdout;
     assert!(table.contains(&format!("{session}/session_0")) && table.contains("80x24"), "{table}");
-    let socket = &sockets(&house)[..];
+    let socket = &list_sockets(&house)[..];
     assert_eq!(socket.len(), 1);
     let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
-    assert_eq!((mode(&folder(&house)), mode(&socket[0])), (0o700, 0o600));
-    let printed = house.run(&["shell", "attach", "session_0"]).silent();
+    assert_eq!((mode(&socket_folder(&house)), mode(&socket[0])), (0o700, 0o600));
+    let printed = house.run(&["shell", "attach", "session_0"]).expect_silent();
     assert_eq!(printed.stdout, "ready\n\n");
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
-    assert_eq!(sockets(&house), Vec::<PathBuf>::new());
+    assert_eq!(list_sockets(&house), Vec::<PathBuf>::new());
     assert_eq!(list_terminals(&house), Vec::<Value>::new());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn viewer_sees_the_terminal_live_and_cannot_type() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
     let full = list_terminals(&house)[0]["terminal"].as_str().unwrap().to_owned();
-    let Some(mut looks) = on_terminal(&house, &format!("shell attach {full}"), unchanged_command)
+    let Some(mut looks) =
+        run_on_terminal(&house, &format!("shell attach {full}"), unchanged_command)
     else {
         return;
     };
@@ -182,7 +183,7 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     wait_until("one watcher is listed", || list_terminals(&house)[0]["watchers"] == 1);
     looks.write(b"rm -r\r");
     let mut types =
-        on_terminal(&house, "shell attach session_0 --type", unchanged_command).unwrap();
+        run_on_terminal(&house, "shell attach session_0 --type", unchanged_command).unwrap();
     types.wait_for_text("typing:");
     types.write(b"hello\r");
     types.wait_for_text("got hello");
@@ -204,24 +205,27 @@ fn viewer_sees_the_terminal_live_and_cannot_type() {
     assert_eq!(bytes, "hello\rbye\r".len() as u64, "{news:?}");
     let most = news.iter().filter_map(|news| news["watchers"].as_u64()).max();
     assert_eq!(most, Some(2), "{news:?}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn input_typed_just_before_detaching_is_delivered() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
-    let Some(()) = type_in(&house, "session_0", unchanged_command, b"bye\r\x1d") else { return };
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
+    let Some(()) = type_into_terminal(&house, "session_0", unchanged_command, b"bye\r\x1d") else {
+        return;
+    };
     let news = read_answers(running)[0].to_string();
     assert!(news.contains("\"bytes\":4"), "{news}");
 }
 
 #[test]
 fn terminal_of_a_worker_can_be_attached_and_ends_with_the_worker() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     house.configure_more("[plugins]\nisolated = [\"fixture-terminals\"]\n");
-    let running = echoing(&house);
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", unchanged_command)
+    let running = start_echoing(&house);
+    let Some(mut types) =
+        run_on_terminal(&house, "shell attach session_0 --type", unchanged_command)
     else {
         return;
     };
@@ -239,13 +243,13 @@ fn terminal_of_a_worker_can_be_attached_and_ends_with_the_worker() {
     assert!(typed.stdout.contains("session_0` has ended"), "{:?}", typed.stdout);
     let output = running.finish().code(4);
     assert!(output.stderr.contains("fixture-terminals"), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn terminal_state_is_restored_however_the_user_detaches() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
     let binary = house.binary();
     // The state of the shell's terminal afterwards: it echoes and reads lines.
     let shell = |words: &str| {
@@ -256,7 +260,7 @@ fn terminal_state_is_restored_however_the_user_detaches() {
     };
     let look = "shell attach session_0";
     for keys in [b"q".as_slice(), b"\x03", b"\x1d"] {
-        let Some(mut looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
+        let Some(mut looks) = run_shell_on_terminal(&house, &shell(look), unchanged_command) else {
             return;
         };
         looks.wait_for_text("viewing:");
@@ -267,23 +271,23 @@ fn terminal_state_is_restored_however_the_user_detaches() {
         assert!(after.starts_with('0') && !after.contains("-icanon"), "{output}");
     }
     for signal in ["TERM", "HUP", "INT", "QUIT"] {
-        let Some(looks) = shell_on_terminal(&house, &shell(look), unchanged_command) else {
+        let Some(looks) = run_shell_on_terminal(&house, &shell(look), unchanged_command) else {
             return;
         };
         looks.wait_for_text("viewing:");
-        end_the_one_that_looks(&house, signal);
+        end_viewer(&house, signal);
         looks.wait_for_text("back");
         let output = looks.wait_with_open_input();
         let after = output.stdout.rsplit("code ").next().unwrap();
         assert!(after.starts_with("130") && !after.contains("-icanon"), "{signal}: {output}");
         assert!(output.stdout.contains("\u{1b}[?1049l"), "{signal}: {output}");
     }
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
 /// Sends a signal to the joined process, by its id.
-fn end_the_one_that_looks(house: &House, signal: &str) {
+fn end_viewer(house: &House, signal: &str) {
     let needle = house.binary().display().to_string();
     let is_it = |words: &str| words.starts_with(&needle) && words.contains("\0attach\0");
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -297,26 +301,27 @@ fn end_the_one_that_looks(house: &House, signal: &str) {
 
 #[test]
 fn a_screen_is_cropped_to_a_small_terminal() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     let line = "seq 20 | tr '\\n' ' '; echo; echo ready; read -r line";
-    let running = playing(&house, line, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
+    let running =
+        start_playing(&house, line, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
     let binary = house.binary();
     let small =
         format!("stty -echo rows 4 cols 20; exec {} shell attach session_0", binary.display());
-    let Some(mut looks) = shell_on_terminal(&house, &small, unchanged_command) else { return };
+    let Some(mut looks) = run_shell_on_terminal(&house, &small, unchanged_command) else { return };
     looks.wait_for_text("ready");
     looks.write(b"q");
     let output = looks.wait_with_open_input().code(0);
     assert!(output.stdout.contains("1 2 3 4 5 6 7 8 9 10"), "{:?}", output.stdout);
     assert!(!output.stdout.contains("1 2 3 4 5 6 7 8 9 10 11"), "{:?}", output.stdout);
     assert!(!output.stdout.contains("\u{1b}[5;"), "no fifth line: {:?}", output.stdout);
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
 #[test]
 fn partial_terminal_name_is_enough_if_it_is_unique() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     let terminal = |last: Value| {
         let steps = json!([{ "shown": "ready" }, last]);
         json!({ "program": "sh", "args": ["-c", ECHOES], "steps": steps })
@@ -335,38 +340,38 @@ fn partial_terminal_name_is_enough_if_it_is_unique() {
         output.stderr.contains("/session_0, ") && output.stderr.contains("/session_1"),
         "{output}"
     );
-    assert_eq!(house.run(&["shell", "attach", "n_1"]).silent().stdout, "ready\n\n");
+    assert_eq!(house.run(&["shell", "attach", "n_1"]).expect_silent().stdout, "ready\n\n");
     let output = house.run(&["shell", "attach", "nowhere"]).code(2);
     assert!(output.stderr.contains("`jaato shell list` lists them"), "{output}");
-    let Some(()) = type_in(&house, "other", unchanged_command, BYE) else { return };
+    let Some(()) = type_into_terminal(&house, "other", unchanged_command, BYE) else { return };
     running.finish().code(0);
 }
 
 #[test]
 fn typing_needs_a_terminal_and_sessions_cannot_attach() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
     let output = house.run(&["shell", "attach", "session_0", "--type"]).code(2);
     assert!(output.stderr.contains("must be a terminal"), "{output}");
     for words in [&["shell", "list"][..], &["shell", "attach", "session_0"]] {
         let output = house.command(words).variable("JAATO_SESSION_ID", "s").run().code(6);
         assert!(output.stderr.contains("a session cannot join a terminal"), "{output}");
     }
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
 /// Checks that a program of the model that uses the socket directly is rejected.
 #[test]
 fn commands_of_a_session_cannot_use_the_shell_socket() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     if std::process::Command::new("python3").arg("--version").output().is_err() {
         return skip("`python3` is not installed");
     }
-    let running = echoing(&house);
+    let running = start_echoing(&house);
     let ask = format!(
         "import socket,sys\ns = socket.socket(socket.AF_UNIX)\ns.connect({:?})\ns.sendall(b'{{\"request\":\"list\"}}\\n')\nprint('told', len(s.recv(100)))",
-        sockets(&house)[0].display().to_string()
+        list_sockets(&house)[0].display().to_string()
     );
     let outside = Command::program(&house, "python3", &["-c", &ask]).run().code(0);
     assert!(!outside.stdout.contains("told 0"), "{outside}");
@@ -377,18 +382,18 @@ fn commands_of_a_session_cannot_use_the_shell_socket() {
     let shown = inside["terminals"][0]["shown"].as_str().unwrap();
     // It finds a closed socket at some point.
     assert!(shown.contains("told 0") || shown.contains("Error"), "{shown}");
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
 #[test]
 fn other_users_cannot_use_the_shell_socket() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     if house.path().metadata().unwrap().uid() != 0 {
         return skip("only root can run as another user");
     }
-    let running = echoing(&house);
-    let socket = sockets(&house)[0].clone();
+    let running = start_echoing(&house);
+    let socket = list_sockets(&house)[0].clone();
     // Even with all permissions open, the host checks its peers.
     let set =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -408,13 +413,13 @@ fn other_users_cannot_use_the_shell_socket() {
         assert!(output.stdout.contains("told 0") || output.stderr.contains("Error"), "{output}");
     }
     // A folder that another user could replace is not searched.
-    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
-    for closed in [folder(&house), house.path().join("run"), house.path().to_owned()] {
+    assert_eq!(house.run(&["shell", "list"]).expect_silent().stdout, "no terminals\n");
+    for closed in [socket_folder(&house), house.path().join("run"), house.path().to_owned()] {
         set(&closed, 0o700);
     }
-    let list = house.run(&["shell", "list"]).silent();
+    let list = house.run(&["shell", "list"]).expect_silent();
     assert!(list.stdout.contains("session_0"), "{list}");
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
@@ -424,39 +429,39 @@ fn socket_folder_of_another_user_is_not_searched() {
     if house.path().metadata().unwrap().uid() != 0 {
         return skip("only root can run as another user");
     }
-    fs::create_dir(folder(&house)).unwrap();
-    fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o755)).unwrap();
-    let output = house.run(&["shell", "list"]).silent();
+    fs::create_dir(socket_folder(&house)).unwrap();
+    fs::set_permissions(socket_folder(&house), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = house.run(&["shell", "list"]).expect_silent();
     // A folder that other users can look into is not searched.
     assert_eq!(output.stdout, "no terminals\n");
-    fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o700)).unwrap();
-    std::os::unix::fs::chown(folder(&house), Some(STRANGER), Some(STRANGER)).unwrap();
-    let _listens = UnixListener::bind(folder(&house).join("1-0.sock")).unwrap();
-    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
+    fs::set_permissions(socket_folder(&house), fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(socket_folder(&house), Some(STRANGER), Some(STRANGER)).unwrap();
+    let _listens = UnixListener::bind(socket_folder(&house).join("1-0.sock")).unwrap();
+    assert_eq!(house.run(&["shell", "list"]).expect_silent().stdout, "no terminals\n");
 }
 
 #[test]
 fn socket_of_a_dead_host_is_removed_by_shell_list() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
-    fs::write(folder(&house).join("note.txt"), "mine").unwrap();
-    running.signal("KILL");
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
+    fs::write(socket_folder(&house).join("note.txt"), "mine").unwrap();
+    running.send_signal("KILL");
     running.wait_with_open_input();
-    assert_eq!(sockets(&house).len(), 2);
-    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
-    assert_eq!(sockets(&house), [folder(&house).join("note.txt")]);
-    house.nothing_lives();
+    assert_eq!(list_sockets(&house).len(), 2);
+    assert_eq!(house.run(&["shell", "list"]).expect_silent().stdout, "no terminals\n");
+    assert_eq!(list_sockets(&house), [socket_folder(&house).join("note.txt")]);
+    house.assert_no_processes();
 }
 
 #[test]
 fn attached_client_is_notified_when_the_host_is_killed() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
-    let Some(looks) = on_terminal(&house, "shell attach session_0", unchanged_command) else {
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
+    let Some(looks) = run_on_terminal(&house, "shell attach session_0", unchanged_command) else {
         return;
     };
     looks.wait_for_text("viewing:");
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.wait_with_open_input();
     let output = looks.wait_with_open_input().code(1);
     assert!(output.stdout.contains("has ended"), "{:?}", output.stdout);
@@ -465,37 +470,39 @@ fn attached_client_is_notified_when_the_host_is_killed() {
 
 #[test]
 fn no_socket_exists_when_joining_terminals_is_disabled() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     house.configure_more("[terminals]\njoin = false\n");
-    let played =
-        plays("echo ready", json!([{ "shown": "ready" }, { "show": "session_0" }, "exit"]));
+    let played = play_arguments(
+        "echo ready",
+        json!([{ "shown": "ready" }, { "show": "session_0" }, "exit"]),
+    );
     let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
     assert_eq!(answer["terminals"][0]["answers"][0], 0, "{answer}");
-    assert!(!folder(&house).exists());
+    assert!(!socket_folder(&house).exists());
 }
 
 #[test]
 fn socket_folder_falls_back_to_the_temporary_folder() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     let temporary = house.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let change = |command: Command| {
         command.without_variable("XDG_RUNTIME_DIR").variable("TMPDIR", &temporary)
     };
-    let played = plays(ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
+    let played = play_arguments(ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
     let running = change(house.command(&["call", "play_terminals", &played]).no_input()).start();
     let own = temporary.join(format!("jaato-{}", house.path().metadata().unwrap().uid()));
     let list = || change(house.command(&["shell", "list"])).run().stdout;
     wait_until("it is listed", || list().contains("session_0"));
     assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
-    let Some(()) = type_in(&house, "session_0", change, BYE) else { return };
+    let Some(()) = type_into_terminal(&house, "session_0", change, BYE) else { return };
     running.finish().code(0);
 }
 
 #[test]
 fn invalid_clients_are_rejected_without_affecting_others() {
-    let Some(house) = with_terminals() else { return };
-    let running = echoing(&house);
+    let Some(house) = house_with_terminals() else { return };
+    let running = start_echoing(&house);
     for (sent, told) in [
         (b"garbage\n".to_vec(), "does not know the request"),
         (b"{\"request\":\"moonlight\"}\n".to_vec(), "does not know the request"),
@@ -509,36 +516,36 @@ fn invalid_clients_are_rejected_without_affecting_others() {
         let mut client = connect_to_board(&house);
         // A client that is rejected while it still sends finds a closed socket.
         let _ = client.write_all(&sent);
-        let answer = line(&mut client);
+        let answer = read_line(&mut client);
         assert!(answer.contains(told), "{told}: {answer}");
     }
     // A watching client cannot type, and a client that asked for one terminal cannot see another.
     let mut client = connect_to_board(&house);
-    client.write_all(attaching(&house, false).as_bytes()).unwrap();
-    assert!(line(&mut client).contains("attached"));
+    client.write_all(attach_request(&house, false).as_bytes()).unwrap();
+    assert!(read_line(&mut client).contains("attached"));
     client.write_all(b"{\"request\":\"type\",\"bytes\":[98,121,101,13]}\n").unwrap();
-    let mut answer = line(&mut client);
+    let mut answer = read_line(&mut client);
     while answer.contains("\"screen\"") {
-        answer = line(&mut client);
+        answer = read_line(&mut client);
     }
     assert!(answer.contains("joined only for viewing"), "{answer}");
     // One client too many is refused, and the earlier ones are served.
     let mut silent: Vec<_> = (0..32).map(|_| connect_to_board(&house)).collect();
     let mut late = connect_to_board(&house);
-    assert!(line(&mut late).contains("32 clients are already connected"));
+    assert!(read_line(&mut late).contains("32 clients are already connected"));
     silent[0].write_all(b"{\"request\":\"list\"}\n").unwrap();
-    assert!(line(&mut silent[0]).contains("session_0"));
+    assert!(read_line(&mut silent[0]).contains("session_0"));
     drop(silent);
     wait_until("there is room again", || house.run(&["shell", "list"]).stderr.is_empty());
-    say_bye(&house);
+    end_program(&house);
     running.finish().code(0);
 }
 
 /// Returns a client's message to join the only terminal.
-fn attaching(house: &House, types: bool) -> String {
+fn attach_request(house: &House, types: bool) -> String {
     let mut client = connect_to_board(house);
     client.write_all(b"{\"request\":\"list\"}\n").unwrap();
-    let answer: Value = serde_json::from_str(&line(&mut client)).unwrap();
+    let answer: Value = serde_json::from_str(&read_line(&mut client)).unwrap();
     let Value::Object(mut request) = answer["terminals"][0].clone() else { panic!("{answer}") };
     request.insert("request".to_owned(), json!("attach"));
     request.insert("types".to_owned(), json!(types));
@@ -547,14 +554,15 @@ fn attaching(house: &House, types: bool) -> String {
 
 #[test]
 fn slow_client_gets_the_newest_screen_and_delays_no_one() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     // Far more than a socket holds. Queued screens would all be read.
     let line_of = "echo ready; read -r go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"; done; echo end of it; read -r line";
     let steps = json!([{ "shown": "ready" }, { "follow": "session_0" }]);
-    let running = playing(&house, line_of, steps);
+    let running = start_playing(&house, line_of, steps);
     let mut slow = connect_to_board(&house);
-    slow.write_all(attaching(&house, true).as_bytes()).unwrap();
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", unchanged_command)
+    slow.write_all(attach_request(&house, true).as_bytes()).unwrap();
+    let Some(mut types) =
+        run_on_terminal(&house, "shell attach session_0 --type", unchanged_command)
     else {
         return;
     };
@@ -563,7 +571,7 @@ fn slow_client_gets_the_newest_screen_and_delays_no_one() {
     types.wait_for_text("end of it");
     let mut screens = 0;
     loop {
-        let reply: Value = serde_json::from_str(&line(&mut slow)).unwrap();
+        let reply: Value = serde_json::from_str(&read_line(&mut slow)).unwrap();
         if reply["reply"] == "screen" {
             screens += 1;
             let lines = reply["screen"]["lines"].as_array().unwrap();
@@ -580,8 +588,8 @@ fn slow_client_gets_the_newest_screen_and_delays_no_one() {
 
 #[test]
 fn plugin_cannot_show_a_terminal_it_does_not_own() {
-    let Some(house) = with_terminals() else { return };
-    let played = plays("echo ready", json!([{ "foreign": 4711 }]));
+    let Some(house) = house_with_terminals() else { return };
+    let played = play_arguments("echo ready", json!([{ "foreign": 4711 }]));
     let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
     let told = answer["terminals"][0]["answers"][0].as_str().unwrap();
     assert_eq!(told, "plugin `fixture-terminals` has no terminal 4711");
@@ -589,11 +597,11 @@ fn plugin_cannot_show_a_terminal_it_does_not_own() {
 
 #[test]
 fn screen_events_are_rate_limited_and_include_the_last_screen() {
-    let Some(house) = with_terminals() else { return };
+    let Some(house) = house_with_terminals() else { return };
     let line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo \"line $i\"; done; echo end of it";
     let arguments: Value =
-        serde_json::from_str(&plays(line, json!([{ "follow": "session_0" }]))).unwrap();
-    house.script(&json!({ "answers": [
+        serde_json::from_str(&play_arguments(line, json!([{ "follow": "session_0" }]))).unwrap();
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "play_terminals", "arguments": arguments } }] },
         { "steps": [{ "text": "done" }] },
     ] }));

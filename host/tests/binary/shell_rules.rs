@@ -11,9 +11,9 @@ use crate::support::{House, fixtures, library_name};
 
 const RULES: &str = "home/.config/jaato/permissions.toml";
 
-fn with_cli(rules: &str) -> Option<House> {
+fn house_with_cli(rules: &str) -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     for plugin in ["environment_local", "tool_cli"] {
         house.ship(&plugins.join(library_name(plugin)));
     }
@@ -27,7 +27,7 @@ fn run_lines(house: &House, options: &[&str], lines: &[&str]) -> Vec<(String, St
     let call = |line: &&str| json!({ "steps": [{ "call": { "name": "cli_based_tool", "arguments": { "command": line } } }] });
     let mut answers: Vec<_> = lines.iter().map(call).collect();
     answers.push(json!({ "steps": [{ "text": "done" }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     let words: Vec<&str> = ["run", "--output", "json"].iter().chain(options).copied().collect();
     let output = house.command(&[words.as_slice(), &["go"]].concat()).run();
     let events = output.json_lines();
@@ -81,7 +81,7 @@ fn denied_path_cannot_be_read_by_any_command() {
     let deny = "[[rules]]\ndecision = \"deny\"\npath = \"~/.vault\"\n";
     let allow = "[[rules]]\ndecision = \"allow\"\ncommand = \"cat\"\n\
                  [[rules]]\ndecision = \"allow\"\ncommand = \"cd\"\n";
-    let Some(house) = with_cli(&format!("{deny}{allow}")) else { return };
+    let Some(house) = house_with_cli(&format!("{deny}{allow}")) else { return };
     house.write("home/.vault/key", "TOP-SECRET\n");
     house.write("home/.vault/sub/x", "x\n");
     let vault = house.workspace().parent().unwrap().join("home/.vault");
@@ -100,7 +100,7 @@ fn denied_path_cannot_be_read_by_any_command() {
 
 #[test]
 fn read_only_commands_in_the_workspace_run_in_every_mode() {
-    let Some(house) = with_cli("") else { return };
+    let Some(house) = house_with_cli("") else { return };
     let lines =
         ["ls", "cat a.txt", "cat *.txt | wc -l", "grep -rn text . && pwd", "find . -name a.txt"];
     for mode in ["ask", "accept-edits", "read-only", "plan"] {
@@ -125,13 +125,13 @@ fn user_can_disable_or_override_shipped_rules() {
     for (rules, line) in
         [("shipped_rules = false\n", "ls"), ("default = \"deny\"\n", "ls"), (deny, "cat a.txt")]
     {
-        let Some(house) = with_cli(rules) else { return };
+        let Some(house) = house_with_cli(rules) else { return };
         let done = run_lines(&house, &[], &[line]);
         assert!(done[0].0.starts_with("denied"), "{rules}: {done:?}");
     }
 }
 
-fn git(house: &House, words: &[&str]) {
+fn run_git(house: &House, words: &[&str]) {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words);
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(house.workspace());
@@ -141,10 +141,10 @@ fn git(house: &House, words: &[&str]) {
 #[test]
 fn git_reads_are_allowed_unless_the_repository_configures_programs() {
     let lines = ["git status", "git diff", "git log -p -1", "git show", "git --no-pager log"];
-    let Some(house) = with_cli("") else { return };
-    git(&house, &["init", "-q"]);
-    git(&house, &["add", "a.txt"]);
-    git(&house, &["commit", "-qm", "a"]);
+    let Some(house) = house_with_cli("") else { return };
+    run_git(&house, &["init", "-q"]);
+    run_git(&house, &["add", "a.txt"]);
+    run_git(&house, &["commit", "-qm", "a"]);
     for (line, (rule, result)) in lines.iter().zip(run_lines(&house, &[], &lines)) {
         assert_eq!(rule, "allowed file.allow", "{line}: {result}");
     }
@@ -166,7 +166,7 @@ fn git_reads_are_allowed_unless_the_repository_configures_programs() {
         ("alias.status", "!touch ran"),
     ];
     for (key, value) in configured {
-        git(&house, &["config", key, value]);
+        run_git(&house, &["config", key, value]);
         house.write("workspace/a.txt", &format!("changed for {key}\n"));
         for (line, (rule, _)) in lines.iter().zip(run_lines(&house, &[], &lines)) {
             assert!(rule.starts_with("denied"), "{key} {line}: {rule}");
@@ -190,7 +190,7 @@ fn allow_rule_for_a_build_tool_excludes_arguments_that_run_code() {
     let rule =
         |command: &str| format!("[[rules]]\ndecision = \"allow\"\ncommand = \"{command}\"\n");
     let commands = ["make test", "just", "npm run", "pytest", "eslint", "jest"];
-    let Some(house) = with_cli(&commands.map(rule).concat()) else { return };
+    let Some(house) = house_with_cli(&commands.map(rule).concat()) else { return };
     house.run(&["trust"]).code(0);
     for line in ["make test", "pytest -q", "pytest tests", "eslint src", "jest"] {
         assert_eq!(explain_line(&house, line), "allow", "{line}");
@@ -221,7 +221,7 @@ fn allow_rule_for_a_build_tool_excludes_arguments_that_run_code() {
 fn a_denied_host_is_found_in_every_spelling() {
     let rules = "[[rules]]\ndecision = \"deny\"\nhost = \"evil.example\"\n\
                  [[rules]]\ndecision = \"allow\"\ntool = \"cli_based_tool\"\n";
-    let Some(house) = with_cli(rules) else { return };
+    let Some(house) = house_with_cli(rules) else { return };
     house.run(&["trust"]).code(0);
     assert_eq!(explain_line(&house, "curl https://good.example/x"), "allow");
     for line in [

@@ -4,19 +4,19 @@
 
 use serde_json::{Value, json};
 
-use crate::support::openai::{SECRET, furnish};
+use crate::support::openai::{SECRET, ship_openai};
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixtures, library_name};
-use crate::terminal::on_terminal;
+use crate::terminal::run_on_terminal;
 
-fn shell(command: &str) -> Answer {
+fn shell_answer(command: &str) -> Answer {
     Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
 }
 
 /// Returns the result of the model's last call.
 #[track_caller]
 fn last_result(server: &Server) -> Value {
-    let asked = server.asked().pop().unwrap().json();
+    let asked = server.requests().pop().unwrap().json();
     let messages = asked["messages"].as_array().unwrap();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");
     serde_json::from_str(last.unwrap()["content"].as_str().unwrap()).unwrap()
@@ -26,19 +26,19 @@ fn last_result(server: &Server) -> Value {
 #[expect(clippy::too_many_lines, reason = "a story")]
 fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
     let Some(house) = House::new() else { return };
-    furnish(&house);
-    let plugins = fixtures::house().unwrap().join("plugins");
+    ship_openai(&house);
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
     house.ship(&plugins.join(library_name("environment_local")));
     house.write("workspace/greet.sh", "echo 'Helo, world'\n");
     house.write("workspace/test.sh", "test \"$(sh greet.sh)\" = 'Hello, world'\n");
 
     let server = Server::start([
-        shell("sh test.sh; cat greet.sh"),
-        shell("rm -rf greet.sh"),
-        shell("sed -i s/Helo/Hello/ greet.sh && sh test.sh"),
-        shell("sleep 300; echo late >> greet.sh"),
-        shell("sh test.sh && cat greet.sh"),
+        shell_answer("sh test.sh; cat greet.sh"),
+        shell_answer("rm -rf greet.sh"),
+        shell_answer("sed -i s/Helo/Hello/ greet.sh && sh test.sh"),
+        shell_answer("sleep 300; echo late >> greet.sh"),
+        shell_answer("sh test.sh && cat greet.sh"),
         Answer::text(&[
             "`greet.sh` says Hello now and its test passes; ",
             "the last command was stopped.",
@@ -51,7 +51,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
             .variable("OPENAI_BASE_URL", url)
             .variable("OPENAI_API_KEY", SECRET)
     };
-    let Some(mut running) = on_terminal(&house, "chat --model openai/test", editing) else {
+    let Some(mut running) = run_on_terminal(&house, "chat --model openai/test", editing) else {
         return;
     };
     running.wait_for_text("> ");
@@ -84,7 +84,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
     running.write(b"Leave that. What is the status?\r");
     running.wait_for_question();
     // The model knows its finished, denied and stopped calls.
-    let messages = server.asked().pop().unwrap().json()["messages"].clone();
+    let messages = server.requests().pop().unwrap().json()["messages"].clone();
     let messages = messages.as_array().unwrap();
     let [.., stopped, marked, asked] = messages.as_slice() else { panic!("{messages:#?}") };
     assert!(
@@ -102,7 +102,7 @@ fn repository_repair_is_interrupted_and_continued_in_one_conversation() {
     assert_eq!(last_result(&server)["stdout"], "echo 'Hello, world'\n");
     let mended = std::fs::read_to_string(house.workspace().join("greet.sh")).unwrap();
     assert_eq!(mended, "echo 'Hello, world'\n");
-    house.nothing_lives();
+    house.assert_no_processes();
     let ledger = house.run(&["ledger", "show"]).code(0).stdout;
     assert!(ledger.contains("openai/test"), "{ledger}");
 }

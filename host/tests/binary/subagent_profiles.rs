@@ -5,10 +5,10 @@ use serde_json::json;
 
 use crate::support::{House, fixtures, library_name};
 
-fn with_profiles() -> Option<House> {
+fn house_with_profiles() -> Option<House> {
     let house = House::new()?;
     for plugin in ["environment_local", "tool_subagent"] {
-        house.ship(&fixtures::house()?.join("plugins").join(library_name(plugin)));
+        house.ship(&fixtures::test_house()?.join("plugins").join(library_name(plugin)));
     }
     house.write(
         "workspace/.claude/agents/reviewer.md",
@@ -22,7 +22,7 @@ fn with_profiles() -> Option<House> {
 
 #[test]
 fn workspace_profiles_count_only_while_the_workspace_is_trusted() {
-    let Some(house) = with_profiles() else { return };
+    let Some(house) = house_with_profiles() else { return };
     let own = json!({
         "name": "own", "description": "Mine.", "plugins": ["cli"], "max_turns": 10,
         "auto_approved": false, "source": house.home().join(".jaato/profiles/own.yaml"),
@@ -60,12 +60,12 @@ fn workspace_profiles_count_only_while_the_workspace_is_trusted() {
 
     house.write("workspace/.claude/agents/evil.md", "---\ndescription: x\n---\n");
     assert_eq!(listed()["count"], 1, "a new file withdraws trust");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn profile_is_validated_inside_the_workspace_only() {
-    let Some(house) = with_profiles() else { return };
+    let Some(house) = house_with_profiles() else { return };
     let validate =
         |path: &str| house.run(&["call", "validateProfile", &json!({ "path": path }).to_string()]);
     let bad = validate(".jaato/profiles/bad.json").code(0).json();
@@ -77,5 +77,5 @@ fn profile_is_validated_inside_the_workspace_only() {
     house.write("home/secret.json", "{}");
     let refused = validate("../home/secret.json");
     assert_ne!(refused.code, 0, "{refused}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-use crate::support::answers::{call, says, told};
-use crate::support::cli::with_cli;
+use crate::support::answers::{call_answer, text_answer, with_expectation};
+use crate::support::cli::house_with_cli;
 use crate::support::command::Output;
 use crate::support::{House, fixtures, library_name};
 
 /// Returns an installation with the plugin, and a model with these answers.
 fn set_up_house(answers: &Value) -> Option<House> {
-    let house = with_cli()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let house = house_with_cli()?;
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("tool_subagent")));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     Some(house)
 }
 
@@ -26,23 +26,23 @@ pub fn add_model(house: &House, name: &str, answers: &Value) {
     ));
 }
 
-pub fn spawn(name: &str, task: &str) -> Value {
+pub fn spawn_arguments(name: &str, task: &str) -> Value {
     let model = format!("{name}/m");
     json!({ "name": name, "task": task, "inline_config": { "model": model } })
 }
 
 /// Returns an answer with several calls.
-pub fn calls(calls: &[(&str, Value)]) -> Value {
+pub fn calls_answer(calls: &[(&str, Value)]) -> Value {
     let step = |(name, arguments): &(&str, Value)| json!({ "call": { "name": name, "arguments": arguments } });
     json!({ "steps": calls.iter().map(step).collect::<Vec<_>>() })
 }
 
 /// Returns a call that waits until [`run_until_done`] lets the agents go on, and then runs a
 /// command.
-pub fn gated(house: &House, command: &str) -> Value {
+pub fn gated_call(house: &House, command: &str) -> Value {
     let go = house.path().join("go");
     let command = format!("until [ -e {} ]; do sleep 0.02; done; {command}", go.display());
-    call("cli_based_tool", json!({ "command": command }))
+    call_answer("cli_based_tool", json!({ "command": command }))
 }
 
 /// Runs jaato, and lets the agents go on once the turn waits for them.
@@ -58,39 +58,47 @@ pub fn run_until_done(house: &House, words: &[&str]) -> Output {
 }
 
 /// Returns the text of the last turn of the first session.
-pub fn answer(output: &Output) -> String {
+pub fn main_answer(output: &Output) -> String {
     let events = output.json_lines();
     let main = &events[0]["session"];
-    let mut turns = events_of(&events, "turn_finished").into_iter().rev();
+    let mut turns = events_named(&events, "turn_finished").into_iter().rev();
     turns.find(|it| it["session"] == *main).unwrap()["text"].as_str().unwrap().to_owned()
 }
 
 /// Returns the result of a tool's first call.
-fn result_of(output: &Output, tool: &str) -> Value {
+fn first_result(output: &Output, tool: &str) -> Value {
     let events = output.json_lines();
-    let calls = events_of(&events, "tool_call_finished");
+    let calls = events_named(&events, "tool_call_finished");
     calls.iter().find(|it| it["name"] == tool).unwrap()["result"].clone()
 }
 
-pub fn events_of<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
+pub fn events_named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
     events.iter().filter(|it| it["event"] == name).collect()
 }
 
 #[test]
 fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
-    let both = calls(&[
-        ("spawn_subagent", spawn("moon", "What does echo say?")),
-        ("spawn_subagent", spawn("sun", "Say hot.")),
+    let both = calls_answer(&[
+        ("spawn_subagent", spawn_arguments("moon", "What does echo say?")),
+        ("spawn_subagent", spawn_arguments("sun", "Say hot.")),
     ]);
     let answers = json!([
         both,
-        told("tool_result", "\"subagent_id\":\"moon\"", says("waiting")),
-        told("data", "It says moon.", told("data", "It is hot.", says("moon and hot"))),
+        with_expectation("tool_result", "\"subagent_id\":\"moon\"", text_answer("waiting")),
+        with_expectation(
+            "data",
+            "It says moon.",
+            with_expectation("data", "It is hot.", text_answer("moon and hot"))
+        ),
     ]);
     let Some(house) = set_up_house(&answers) else { return };
-    let task = told("prompt", "What does echo say?", gated(&house, "echo moon"));
-    add_model(&house, "moon", &json!([task, told("tool_result", "moon", says("It says moon."))]));
-    add_model(&house, "sun", &json!([gated(&house, "true"), says("It is hot.")]));
+    let task = with_expectation("prompt", "What does echo say?", gated_call(&house, "echo moon"));
+    add_model(
+        &house,
+        "moon",
+        &json!([task, with_expectation("tool_result", "moon", text_answer("It says moon."))]),
+    );
+    add_model(&house, "sun", &json!([gated_call(&house, "true"), text_answer("It is hot.")]));
 
     let output = run_until_done(&house, &["go"]);
     let events = output.json_lines();
@@ -98,10 +106,10 @@ fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
     assert_eq!(agents.len(), 2, "{output}");
     let main = &events.iter().find(|it| it["event"] == "session_started").unwrap()["session"];
     assert!(agents.iter().all(|it| it["opener"] == *main), "{agents:#?}");
-    let started = events_of(&events, "session_started");
+    let started = events_named(&events, "session_started");
     assert!(started.iter().all(|it| it["tools"] == started[0]["tools"]), "{started:#?}");
-    assert_eq!(events_of(&events, "task_finished").len(), 2, "{output}");
-    let turns: Vec<&Value> = events_of(&events, "turn_finished")
+    assert_eq!(events_named(&events, "task_finished").len(), 2, "{output}");
+    let turns: Vec<&Value> = events_named(&events, "turn_finished")
         .into_iter()
         .filter(|it| it["session"] == *main)
         .collect();
@@ -118,28 +126,28 @@ fn answers_of_parallel_agents_arrive_in_the_next_step_of_the_same_turn() {
     assert_eq!(agents, [&Value::Null, &json!("moon"), &json!("sun")]);
 
     let id = json[0]["id"].as_str().unwrap();
-    let trace = house.run(&["session", "trace", id]).silent().stdout;
+    let trace = house.run(&["session", "trace", id]).expect_silent().stdout;
     for step in ["agent moon", "agent sun", ": What does echo say?", ": It says moon."] {
         assert!(trace.contains(step), "{step}: {trace}");
     }
-    let trace = house.run(&["session", "trace", id, "--format", "json"]).silent().json();
+    let trace = house.run(&["session", "trace", id, "--format", "json"]).expect_silent().json();
     assert_eq!(trace["agents"][1]["name"], "agent sun", "{trace}");
     house.run(&["session", "delete", "--yes", id]).code(0);
     let left = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
     assert_eq!(left, json!([]), "agents go with their session");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn agent_has_at_most_the_tools_of_its_opener() {
     let answers = json!([
-        call(
+        call_answer(
             "spawn_subagent",
             json!({
                 "task": "x", "inline_config": { "tools": ["cli_based_tool"] },
             })
         ),
-        says("waiting"),
+        text_answer("waiting"),
     ]);
     let Some(house) = set_up_house(&answers) else { return };
     let output =
@@ -147,53 +155,59 @@ fn agent_has_at_most_the_tools_of_its_opener() {
     let events = output.json_lines();
     let child = events.iter().find(|it| it["agent"].is_string()).unwrap();
     assert_eq!(child["tools"], json!([]), "{output}");
-    let result = result_of(&output, "spawn_subagent");
+    let result = first_result(&output, "spawn_subagent");
     assert_eq!(result["missing_tools"], json!(["cli_based_tool"]), "{output}");
 }
 
 #[test]
 fn ending_the_run_ends_its_agents() {
-    let answers = json!([call("spawn_subagent", spawn("endless", "Never end")), says("waiting")]);
+    let answers = json!([
+        call_answer("spawn_subagent", spawn_arguments("endless", "Never end")),
+        text_answer("waiting")
+    ]);
     let Some(house) = set_up_house(&answers) else { return };
     add_model(&house, "endless", &json!([{ "steps": [{ "text": "so far" }, "hang"] }]));
     let running = house.command(&["run", "--output", "json", "--yes", "go"]).no_input().start();
     running.wait_for("so far");
-    running.signal("INT");
+    running.send_signal("INT");
     let output = running.finish().code(130);
     let events = output.json_lines();
-    let ended = events_of(&events, "task_finished");
+    let ended = events_named(&events, "task_finished");
     assert_eq!(ended.len(), 1, "{output}");
     assert_eq!(ended[0]["result"]["outcome"], "cancelled", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn agents_of_a_killed_process_continue_with_their_conversation() {
-    let answers = json!([call("spawn_subagent", spawn("reader", "Read it")), says("waiting")]);
+    let answers = json!([
+        call_answer("spawn_subagent", spawn_arguments("reader", "Read it")),
+        text_answer("waiting")
+    ]);
     let Some(house) = set_up_house(&answers) else { return };
     let hang = json!({ "steps": [{ "text": "so far" }, "hang"] });
     add_model(&house, "reader", &json!([hang]));
     let running = house.command(&["run", "--output", "json", "--yes", "go"]).no_input().start();
     running.wait_for("waiting for ");
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.finish();
 
     // The answers of the first process count, too.
-    house.script(&json!({ "answers": [
-        says("spawned"),
-        says("waiting"),
-        call("list_active_subagents", json!({})),
-        call("send_to_subagent", json!({ "subagent_id": "reader", "message": "Continue" })),
-        says("waiting"),
-        told("data", "I have read it.", says("it is read")),
+    house.set_script(&json!({ "answers": [
+        text_answer("spawned"),
+        text_answer("waiting"),
+        call_answer("list_active_subagents", json!({})),
+        call_answer("send_to_subagent", json!({ "subagent_id": "reader", "message": "Continue" })),
+        text_answer("waiting"),
+        with_expectation("data", "I have read it.", text_answer("it is read")),
     ] }));
-    let continued = told("prompt", "Continue", gated(&house, "true"));
-    add_model(&house, "reader", &json!([continued, says("I have read it.")]));
+    let continued = with_expectation("prompt", "Continue", gated_call(&house, "true"));
+    add_model(&house, "reader", &json!([continued, text_answer("I have read it.")]));
     let output = run_until_done(&house, &["--continue", "and now?"]);
-    assert_eq!(answer(&output), "it is read", "{output}");
-    let listed = result_of(&output, "list_active_subagents");
+    assert_eq!(main_answer(&output), "it is read", "{output}");
+    let listed = first_result(&output, "list_active_subagents");
     assert_eq!(listed["active_sessions"][0]["status"], "saved", "{output}");
-    assert_eq!(result_of(&output, "send_to_subagent")["status"], "dispatched", "{output}");
+    assert_eq!(first_result(&output, "send_to_subagent")["status"], "dispatched", "{output}");
     let tree = house.run(&["session", "list", "--tree", "--output", "json"]).code(0).json();
     assert_eq!(tree.as_array().unwrap().len(), 2, "the agent has one session: {tree}");
     assert_eq!(tree[1]["messages"], 2, "{tree}");
@@ -202,13 +216,13 @@ fn agents_of_a_killed_process_continue_with_their_conversation() {
 /// Creates a repository with one commit.
 pub fn create_repository(house: &House) {
     house.write("workspace/a.txt", "moon\n");
-    git(house, &["init", "-q"]);
-    git(house, &["add", "a.txt"]);
-    git(house, &["commit", "-q", "-m", "first"]);
+    run_git(house, &["init", "-q"]);
+    run_git(house, &["add", "a.txt"]);
+    run_git(house, &["commit", "-q", "-m", "first"]);
 }
 
 /// Runs git in a repository with one commit.
-pub fn git(house: &House, words: &[&str]) -> String {
+pub fn run_git(house: &House, words: &[&str]) -> String {
     let mut git = std::process::Command::new("git");
     git.current_dir(house.workspace()).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
     let output = git.args(words).output().unwrap();
@@ -219,17 +233,29 @@ pub fn git(house: &House, words: &[&str]) -> String {
 #[test]
 fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
     for has_git in [true, false] {
-        let mut isolated = spawn("writer", "Change it");
+        let mut isolated = spawn_arguments("writer", "Change it");
         isolated["inline_config"]["isolation"] = json!("worktree");
         let id = json!({ "subagent_id": "writer" });
         let answers = json!([
-            call("spawn_subagent", isolated),
-            told("tool_result", "spawned", says("waiting")),
-            told("data", "It is changed.", call("show_subagent_changes", id.clone())),
-            told("tool_result", "+sun", call("cli_based_tool", json!({ "command": "cat a.txt" }))),
-            told("tool_result", "moon", call("accept_subagent_changes", id.clone())),
-            told("tool_result", "applied", call("close_subagent", id)),
-            told("tool_result", "closed successfully", says("accepted")),
+            call_answer("spawn_subagent", isolated),
+            with_expectation("tool_result", "spawned", text_answer("waiting")),
+            with_expectation(
+                "data",
+                "It is changed.",
+                call_answer("show_subagent_changes", id.clone())
+            ),
+            with_expectation(
+                "tool_result",
+                "+sun",
+                call_answer("cli_based_tool", json!({ "command": "cat a.txt" }))
+            ),
+            with_expectation(
+                "tool_result",
+                "moon",
+                call_answer("accept_subagent_changes", id.clone())
+            ),
+            with_expectation("tool_result", "applied", call_answer("close_subagent", id)),
+            with_expectation("tool_result", "closed successfully", text_answer("accepted")),
         ]);
         let Some(house) = set_up_house(&answers) else { return };
         house.write("workspace/a.txt", "moon\n");
@@ -237,14 +263,18 @@ fn agent_in_a_worktree_changes_the_files_only_when_its_changes_are_accepted() {
             create_repository(&house);
         }
         let change = "echo sun >> a.txt; echo new > b.txt";
-        add_model(&house, "writer", &json!([gated(&house, change), says("It is changed.")]));
+        add_model(
+            &house,
+            "writer",
+            &json!([gated_call(&house, change), text_answer("It is changed.")]),
+        );
         let output = run_until_done(&house, &["go"]);
-        assert_eq!(answer(&output), "accepted", "{has_git}: {output}");
+        assert_eq!(main_answer(&output), "accepted", "{has_git}: {output}");
         let read = |name: &str| std::fs::read_to_string(house.workspace().join(name)).unwrap();
         assert_eq!((read("a.txt").as_str(), read("b.txt").as_str()), ("moon\nsun\n", "new\n"));
         assert!(!house.workspace().join(".worktrees/writer").exists());
         if has_git {
-            let status = git(&house, &["status", "--porcelain"]);
+            let status = run_git(&house, &["status", "--porcelain"]);
             assert_eq!(status, " M a.txt\n?? b.txt\n", "git ignores the worktrees");
         }
     }
@@ -255,17 +285,17 @@ fn conversation_in_a_worktree_changes_the_files_only_when_the_user_accepts() {
     for has_git in [true, false] {
         let change = json!({ "command": "echo sun >> a.txt; cat AGENTS.md" });
         let answers = json!([
-            call("cli_based_tool", change),
-            told("tool_result", "Be brief.", says("changed")),
-            says("and again"),
+            call_answer("cli_based_tool", change),
+            with_expectation("tool_result", "Be brief.", text_answer("changed")),
+            text_answer("and again"),
         ]);
         let Some(house) = set_up_house(&answers) else { return };
         house.write("workspace/AGENTS.md", "Be brief.\n");
         house.write("workspace/a.txt", "moon\n");
         if has_git {
             create_repository(&house);
-            git(&house, &["add", "AGENTS.md"]);
-            git(&house, &["commit", "-q", "-m", "second"]);
+            run_git(&house, &["add", "AGENTS.md"]);
+            run_git(&house, &["commit", "-q", "-m", "second"]);
         }
         house.run(&["trust"]).code(0);
         let run = house.run(&["run", "--yes", "--worktree", "fix", "go"]).code(0);
@@ -275,8 +305,8 @@ fn conversation_in_a_worktree_changes_the_files_only_when_the_user_accepts() {
         let read = || std::fs::read_to_string(house.workspace().join("a.txt")).unwrap();
         assert_eq!(read(), "moon\n");
         let worktree = |words: &[&str]| house.run(&[&["worktree"], words].concat());
-        assert_eq!(worktree(&[]).silent().stdout, "fix: 1 changed files\n");
-        let diff = worktree(&["diff", "fix"]).silent().stdout;
+        assert_eq!(worktree(&[]).expect_silent().stdout, "fix: 1 changed files\n");
+        let diff = worktree(&["diff", "fix"]).expect_silent().stdout;
         assert!(diff.contains("+sun") && !diff.contains("AGENTS.md"), "{diff}");
 
         // The session continues in its folder, where a command of the user finds the files, too.
@@ -294,14 +324,14 @@ fn conversation_in_a_worktree_changes_the_files_only_when_the_user_accepts() {
         assert_eq!(read(), "moon\nsun\n");
         assert_eq!(worktree(&["diff", "fix"]).code(0).stdout, "`fix` has no changes\n");
         worktree(&["remove", "fix"]).code(0);
-        assert_eq!(worktree(&[]).silent().stdout, "no worktrees\n");
+        assert_eq!(worktree(&[]).expect_silent().stdout, "no worktrees\n");
         assert!(!place.exists());
     }
 }
 
 #[test]
 fn invalid_worktree_is_refused_and_nothing_is_created() {
-    let Some(house) = set_up_house(&json!([says("never")])) else { return };
+    let Some(house) = set_up_house(&json!([text_answer("never")])) else { return };
     for name in ["../up", "a/b", "", "a.base", &"x".repeat(65)] {
         let run = house.run(&["run", "--yes", "--worktree", name, "go"]).code(2);
         assert!(run.stderr.contains("a worktree needs a name"), "{name}: {run}");
@@ -314,7 +344,7 @@ fn invalid_worktree_is_refused_and_nothing_is_created() {
     assert!(!house.workspace().join(".worktrees").exists());
     // A folder of the user is not listed, and cannot be removed.
     let mine = house.write("workspace/.worktrees/mine/a.txt", "moon\n");
-    assert_eq!(house.run(&["worktree"]).silent().stdout, "no worktrees\n");
+    assert_eq!(house.run(&["worktree"]).expect_silent().stdout, "no worktrees\n");
     house.run(&["worktree", "remove", "mine"]).code(1);
     assert!(mine.is_file());
 }

@@ -14,19 +14,19 @@ const LOOK_US_MAX: u64 = 1_000_000;
 
 fn set_up_house() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("environment_local")));
     house.ship(&fixture("terminals"));
     Some(house)
 }
 
-fn bash(steps: Value) -> Value {
+fn bash_terminal(steps: Value) -> Value {
     let variables = json!({ "PS1": "$ ", "HISTFILE": "" });
     let args = ["--norc", "--noprofile", "-i"];
     json!({ "program": "bash", "args": args, "variables": variables, "steps": steps })
 }
 
-fn sh(line: &str, steps: Value) -> Value {
+fn sh_terminal(line: &str, steps: Value) -> Value {
     json!({ "program": "sh", "args": ["-c", line], "steps": steps })
 }
 
@@ -40,24 +40,24 @@ fn play_terminals(house: &House, terminals: &[Value]) -> Vec<Value> {
 
 /// Plays at one terminal, and checks the answers.
 #[track_caller]
-fn check(terminal: &Value, look: impl Fn(&[Value], &str)) {
+fn check_terminal(terminal: &Value, look: impl Fn(&[Value], &str)) {
     let Some(house) = set_up_house() else { return };
     let played = play_terminals(&house, std::slice::from_ref(terminal));
     let answers = played[0]["answers"].as_array().unwrap();
     look(answers, played[0]["shown"].as_str().unwrap());
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
-fn code(code: i32) -> Value {
+fn exit_json(code: i32) -> Value {
     json!({ "code": code, "timed_out": false })
 }
 
 /// Returns how a terminal handles input: shown or not, by lines or not.
-fn modes(state: &Value) -> (bool, bool) {
+fn input_modes(state: &Value) -> (bool, bool) {
     (state["echoes"].as_bool().unwrap(), state["reads_lines"].as_bool().unwrap())
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
@@ -81,19 +81,19 @@ fn a_shell_is_seen_waiting_at_its_prompt_and_busy_with_a_command() {
         { "type": "exit 7\n" },
         "exit",
     ]);
-    check(&bash(steps), |answers, _| {
+    check_terminal(&bash_terminal(steps), |answers, _| {
         let [prompt, took, again, busy, after, exit] = answers else { panic!("{answers:?}") };
         for state in [prompt, again, after] {
             assert_eq!(state["foreground_name"], "bash");
             assert_eq!(
-                (&state["waiter_pid"], modes(state)),
+                (&state["waiter_pid"], input_modes(state)),
                 (&state["foreground_pid"], (false, false))
             );
         }
-        assert_eq!((&busy["foreground_name"], modes(busy)), (&json!("sleep"), (true, true)));
+        assert_eq!((&busy["foreground_name"], input_modes(busy)), (&json!("sleep"), (true, true)));
         assert_eq!(busy.get("waiter_pid"), None);
         assert!(took.as_u64().unwrap() < LOOK_US_MAX, "{took} µs");
-        assert_eq!(exit, &code(7));
+        assert_eq!(exit, &exit_json(7));
     });
 }
 
@@ -104,10 +104,10 @@ fn secret_prompt_is_detected_by_disabled_echo() {
         { "type": "moon\n" }, { "shown": "got 4" }, "exit",
     ]);
     let line = "printf 'Password: '; stty -echo; read x; stty echo; echo got ${#x}";
-    check(&sh(line, steps), |answers, shown| {
-        assert_eq!(modes(&answers[0]), (false, true));
+    check_terminal(&sh_terminal(line, steps), |answers, shown| {
+        assert_eq!(input_modes(&answers[0]), (false, true));
         assert!(!shown.contains("moon"), "{shown}");
-        assert_eq!(answers[1], code(0));
+        assert_eq!(answers[1], exit_json(0));
     });
 }
 
@@ -119,11 +119,11 @@ fn prompt_without_newline_counts_as_waiting_and_computing_as_busy() {
         { "signal": "interrupt" }, { "shown": "KeyboardInterrupt" }, "exit",
     ]);
     let python = json!({ "program": "python3", "args": ["-c", program], "steps": steps });
-    if !is_there("python3") {
+    if !is_installed("python3") {
         return;
     }
-    check(&python, |answers, _| {
-        assert_eq!(modes(&answers[0]), (true, true));
+    check_terminal(&python, |answers, _| {
+        assert_eq!(input_modes(&answers[0]), (true, true));
         assert!(answers[0]["foreground_name"].as_str().unwrap().starts_with("python"));
         assert_eq!(answers[2]["signal"], 2);
     });
@@ -137,7 +137,7 @@ fn ctrl_d_ends_a_file_read_from_the_terminal() {
         { "type": "\u{4}" }, "exit",
     ]);
     let cat = json!({ "program": "cat", "steps": steps });
-    check(&cat, |answers, _| assert_eq!(answers[3], code(0)));
+    check_terminal(&cat, |answers, _| assert_eq!(answers[3], exit_json(0)));
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn waiting_process_is_found_below_the_foreground_process() {
     // The shell waits for its child, which waits for another process that reads.
     let steps = json!([{ "waits": "reading" }, { "type": "\u{4}" }, "exit"]);
     let line = "sh -c 'sleep 300 & cat >/dev/null; kill $!; wait'; exit 4";
-    check(&sh(line, steps), |answers, _| {
+    check_terminal(&sh_terminal(line, steps), |answers, _| {
         assert_ne!(answers[0]["waiter_pid"], answers[0]["foreground_pid"]);
-        assert_eq!(answers[1], code(4));
+        assert_eq!(answers[1], exit_json(4));
     });
 }
 
@@ -158,9 +158,9 @@ fn program_is_notified_when_the_terminal_is_resized() {
         "exit",
     ]);
     let line = "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 0.01; done";
-    let mut terminal = sh(line, steps);
+    let mut terminal = sh_terminal(line, steps);
     (terminal["rows"], terminal["columns"]) = (json!(11), json!(22));
-    check(&terminal, |answers, _| assert_eq!(answers[1], code(0)));
+    check_terminal(&terminal, |answers, _| assert_eq!(answers[1], exit_json(0)));
 }
 
 #[test]
@@ -168,15 +168,15 @@ fn full_screen_programs_are_seen_waiting_for_a_key() {
     for (program, args, quit) in
         [("less", json!(["/etc/passwd"]), "q"), ("vim", json!(["-u", "NONE"]), "\u{1b}:q!\r")]
     {
-        if !is_there(program) {
+        if !is_installed(program) {
             continue;
         }
         let waits = if program == "vim" { "reading_for_a_while" } else { "reading" };
         let steps = json!([{ "waits": waits }, { "type": quit }, "exit"]);
         let terminal = json!({ "program": program, "args": args, "steps": steps });
-        check(&terminal, |answers, _| {
-            assert_eq!(modes(&answers[0]), (false, false), "{program}");
-            assert_eq!(answers[1], code(0), "{program}");
+        check_terminal(&terminal, |answers, _| {
+            assert_eq!(input_modes(&answers[0]), (false, false), "{program}");
+            assert_eq!(answers[1], exit_json(0), "{program}");
         });
     }
 }
@@ -185,17 +185,20 @@ fn full_screen_programs_are_seen_waiting_for_a_key() {
 fn signal_ends_the_foreground_process_and_is_reported_as_a_signal() {
     let steps = json!([{ "waits": "busy" }, { "signal": "quit" }, "exit"]);
     let sleep = json!({ "program": "sleep", "args": ["300"], "steps": steps });
-    check(&sleep, |answers, _| assert_eq!(answers[1]["signal"], 3));
+    check_terminal(&sleep, |answers, _| assert_eq!(answers[1]["signal"], 3));
     let steps = json!([{ "shown": "on" }, "end", "exit"]);
-    let deaf = sh("trap '' TERM HUP; setsid sleep 300 & echo on; while :; do sleep 1; done", steps);
-    check(&deaf, |answers, _| assert_eq!(answers[0]["signal"], 9));
+    let deaf = sh_terminal(
+        "trap '' TERM HUP; setsid sleep 300 & echo on; while :; do sleep 1; done",
+        steps,
+    );
+    check_terminal(&deaf, |answers, _| assert_eq!(answers[0]["signal"], 9));
 }
 
 #[test]
 fn program_with_endless_output_is_blocked_while_no_one_reads() {
     let steps = json!([{ "stall": 100 }, { "shown": "y\r\ny" }, "end", "exit"]);
     let yes = json!({ "program": "yes", "steps": steps });
-    check(&yes, |answers, _| {
+    check_terminal(&yes, |answers, _| {
         let [early, late] = answers[0].as_array().unwrap().as_slice() else {
             panic!("{answers:?}")
         };
@@ -208,7 +211,7 @@ fn program_with_endless_output_is_blocked_while_no_one_reads() {
 fn all_output_precedes_the_exit_even_if_a_child_holds_the_terminal() {
     let steps = json!([{ "shown": "last words" }, "exit"]);
     let line = "trap '' HUP; sleep 300 & i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; printf 'last words'; exit 5";
-    check(&sh(line, steps), |answers, shown| {
+    check_terminal(&sh_terminal(line, steps), |answers, shown| {
         assert_eq!(answers[0]["code"], 5);
         assert_eq!(answers[0]["left_running"][0]["name"], "sleep");
         assert!(shown.ends_with("line 2999\r\nlast words"), "{shown}");
@@ -224,7 +227,7 @@ fn program_that_cannot_be_started_is_reported() {
     };
     let told = refused(json!({ "program": "no-such-program", "steps": [] }));
     assert!(told.contains("`no-such-program`") && told.contains("no such program"), "{told}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -232,7 +235,7 @@ fn eight_terminals_run_independently() {
     let terminals: Vec<Value> = (0..8)
         .map(|number| match number {
             3 => json!({ "program": "yes", "steps": [{ "shown": "y" }, "end", "exit"] }),
-            _ => bash(json!([
+            _ => bash_terminal(json!([
                 { "waits": "reading" }, { "type": format!("echo {number}-$((number={number}+1))\n") },
                 { "shown": format!("{number}-{}\r\n", number + 1) }, { "waits": "reading" },
                 { "type": format!("exit {number}\n") }, "exit",
@@ -242,16 +245,16 @@ fn eight_terminals_run_independently() {
     let Some(house) = set_up_house() else { return };
     let played = play_terminals(&house, &terminals);
     for (number, terminal) in played.iter().enumerate().filter(|(number, _)| *number != 3) {
-        assert_eq!(terminal["answers"][2], code(number.try_into().unwrap()));
+        assert_eq!(terminal["answers"][2], exit_json(number.try_into().unwrap()));
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// The promise is 100 ms. The rest is for a busy machine.
 const END_WITHIN: Duration = DEADLINE;
 
 #[track_caller]
-fn pid_in(file: &Path) -> u32 {
+fn read_pid(file: &Path) -> u32 {
     let bound = Instant::now() + END_WITHIN;
     loop {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -268,14 +271,14 @@ fn killed_host_leaves_no_processes_of_a_terminal() {
     let Some(house) = set_up_house() else { return };
     let line = "trap '' HUP TERM; setsid sh -c 'echo $$ > away; exec sleep 300' & \
                 echo $$ > pid; while :; do sleep 1; done";
-    let terminals = [sh(line, json!(["exit"]))];
+    let terminals = [sh_terminal(line, json!(["exit"]))];
     let arguments = json!({ "terminals": terminals }).to_string();
     let running = house.command(&["call", "play_terminals", &arguments]).no_input().start();
     let files: [PathBuf; 2] = ["pid", "away"].map(|file| house.workspace().join(file));
-    let pids = files.each_ref().map(|file| pid_in(file));
-    running.signal("KILL");
+    let pids = files.each_ref().map(|file| read_pid(file));
+    running.send_signal("KILL");
     running.finish().code(128 + 9);
-    house.nothing_lives();
+    house.assert_no_processes();
     for pid in pids {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let lives = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'));

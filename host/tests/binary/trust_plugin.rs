@@ -20,7 +20,7 @@ fn printed_command(house: &House) -> String {
 }
 
 /// Runs a command line as pasted into a shell.
-fn paste(house: &House, line: &str) -> Command {
+fn pasted_command(house: &House, line: &str) -> Command {
     let path = format!("{}:/usr/bin:/bin", house.path().join("bin").display());
     Command::program(house, "sh", &["-c", line]).variable("PATH", path)
 }
@@ -30,7 +30,7 @@ const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#
 #[test]
 fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
     let house = house!();
-    let file = house.drop_in(&fixture("echo"));
+    let file = house.ship_to_user(&fixture("echo"));
     let list = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
@@ -51,18 +51,18 @@ fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
         fixture-echo: plugin `fixture-echo` is not trusted: it runs in a worker without keys (a worker is not a sandbox)
     "#]]
     .assert_eq(&output.stderr);
-    let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
+    let shown = house.run(&["plugin", "show", "fixture-echo"]).expect_silent();
     assert!(shown.stdout.contains("in a worker, because it is not trusted"), "{shown}");
 
-    let trusted = paste(&house, &printed_command(&house)).run().silent();
+    let trusted = pasted_command(&house, &printed_command(&house)).run().expect_silent();
     expect![[r#"
         exit 0
         --- stdout
         plugin `fixture-echo` is trusted with this content: DIGEST
     "#]]
     .assert_eq(&trusted.to_string());
-    assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
-    let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
+    assert_eq!(house.run(&COUNT_BYTES).expect_silent().json(), json!({ "bytes": 3 }));
+    let shown = house.run(&["plugin", "show", "fixture-echo"]).expect_silent();
     assert!(shown.stdout.contains("inside jaato, from a private copy"), "{shown}");
 
     // The copy is opened, so that no one can change the running code.
@@ -77,9 +77,9 @@ fn dropped_in_plugin_runs_in_a_worker_until_trusted() {
 #[test]
 fn changed_plugin_file_is_no_longer_trusted() {
     let house = house!();
-    let file = house.drop_in(&fixture("probe"));
-    paste(&house, &printed_command(&house)).run().silent();
-    house.run(&["call", "count"]).silent();
+    let file = house.ship_to_user(&fixture("probe"));
+    pasted_command(&house, &printed_command(&house)).run().expect_silent();
+    house.run(&["call", "count"]).expect_silent();
     let mut bytes = fs::read(&file).unwrap();
     bytes.push(0);
     fs::write(&file, bytes).unwrap();
@@ -87,8 +87,8 @@ fn changed_plugin_file_is_no_longer_trusted() {
     let output = house.run(&["call", "count"]).code(0);
     assert!(output.stderr.contains("is not trusted"), "{output}");
     let command = printed_command(&house);
-    paste(&house, &command).run().silent();
-    house.run(&["call", "count"]).silent();
+    pasted_command(&house, &command).run().expect_silent();
+    house.run(&["call", "count"]).expect_silent();
     assert!(!is_in_worker(&house));
 }
 
@@ -106,27 +106,27 @@ fn is_in_worker(house: &House) -> bool {
 #[test]
 fn trust_can_be_revoked_by_file_name_or_digest() {
     let house = house!();
-    let file = house.drop_in(&fixture("probe")).display().to_string();
+    let file = house.ship_to_user(&fixture("probe")).display().to_string();
     let command = printed_command(&house);
     let digest = command.split_whitespace().last().unwrap().to_owned();
     for what in [file.as_str(), "fixture-probe", &digest] {
-        paste(&house, &command).run().silent();
+        pasted_command(&house, &command).run().expect_silent();
         assert!(!is_in_worker(&house));
-        house.run(&["call", "count"]).silent();
+        house.run(&["call", "count"]).expect_silent();
         let copies = house.home().join(".local/share/jaato/trusted");
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
-        let output = house.run(&["plugin", "untrust", what]).silent();
+        let output = house.run(&["plugin", "untrust", what]).expect_silent();
         assert_eq!(output.stdout, format!("the content {digest} is no longer trusted\n"));
         assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "its copy is removed");
         assert!(is_in_worker(&house), "{what}");
     }
-    let output = house.run(&["plugin", "untrust", "fixture-probe"]).silent();
+    let output = house.run(&["plugin", "untrust", "fixture-probe"]).expect_silent();
     assert!(output.stdout.ends_with("was not trusted\n"), "{output}");
     let output = house.run(&["plugin", "untrust", "tool-environment"]).code(4);
     assert!(output.stderr.contains("`jaato plugin disable tool-environment`"), "{output}");
     let output = house.run(&["plugin", "untrust", "moon"]).code(2);
     assert!(output.stderr.contains("there is no plugin and no file `moon`"), "{output}");
-    paste(&house, &command).run().silent();
+    pasted_command(&house, &command).run().expect_silent();
     let untrust = house.command(&["plugin", "untrust", "fixture-probe"]);
     untrust.variable("JAATO_SESSION_ID", "s1").run().code(3);
 }
@@ -134,31 +134,31 @@ fn trust_can_be_revoked_by_file_name_or_digest() {
 #[test]
 fn untrusted_plugin_gets_no_api_key() {
     let house = house!();
-    let built = crate::support::fixtures::house().unwrap().join("plugins");
-    house.drop_in(&built.join(crate::support::library_name("provider_openai")));
+    let built = crate::support::fixtures::test_house().unwrap().join("plugins");
+    house.ship_to_user(&built.join(crate::support::library_name("provider_openai")));
     let server = Server::start([Answer::text(&["never"])]);
     let run = house.command(&["run", "--model", "openai/m", "hello"]);
     let run = run.variable("OPENAI_BASE_URL", server.base_url()).variable("OPENAI_API_KEY", "sk-1");
     let output = run.run().code(3);
     assert!(output.stderr.contains("is not trusted, so it is given no key"), "{output}");
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[test]
 fn trust_applies_to_the_content_wherever_the_file_is() {
     let house = house!();
-    house.drop_in(&fixture("probe"));
-    paste(&house, &printed_command(&house)).run().silent();
+    house.ship_to_user(&fixture("probe"));
+    pasted_command(&house, &printed_command(&house)).run().expect_silent();
     fs::remove_dir_all(house.user_plugins()).unwrap();
-    house.give("moon.so", &fs::read(fixture("probe")).unwrap());
+    house.write_given_file("moon.so", &fs::read(fixture("probe")).unwrap());
     let folder = house.given_folder().display().to_string();
-    house.run(&["call", "count", "--plugin-dir", &folder]).silent();
+    house.run(&["call", "count", "--plugin-dir", &folder]).expect_silent();
 }
 
 #[test]
 fn wrong_digest_is_refused_and_both_digests_are_shown() {
     let house = house!();
-    let file = house.drop_in(&fixture("probe")).display().to_string();
+    let file = house.ship_to_user(&fixture("probe")).display().to_string();
     let output = house.run(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]).code(4);
     expect![[r#"
         exit 4
@@ -174,7 +174,7 @@ fn wrong_digest_is_refused_and_both_digests_are_shown() {
 #[test]
 fn file_that_is_not_a_plugin_cannot_be_trusted() {
     let house = house!();
-    let file = house.give("moon.so", b"text").display().to_string();
+    let file = house.write_given_file("moon.so", b"text").display().to_string();
     let output = house.run(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]).code(4);
     expect![[r#"
         exit 4
@@ -187,10 +187,10 @@ fn file_that_is_not_a_plugin_cannot_be_trusted() {
 #[test]
 fn a_session_cannot_trust() {
     let house = house!();
-    house.drop_in(&fixture("probe"));
+    house.ship_to_user(&fixture("probe"));
     house.write("workspace/AGENTS.md", "be kind");
     let line = printed_command(&house);
-    let refused = paste(&house, &line).variable("JAATO_SESSION_ID", "s1").run().code(3);
+    let refused = pasted_command(&house, &line).variable("JAATO_SESSION_ID", "s1").run().code(3);
     expect![[r#"
         exit 3
         --- stderr
@@ -214,16 +214,16 @@ fn a_path_with_a_quote_is_printed_so_that_it_can_be_pasted() {
     let list = house.run(&["plugin", "list", "--plugin-dir", &folder]).code(0);
     let line =
         list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
-    paste(&house, line.unwrap()).run().silent();
+    pasted_command(&house, line.unwrap()).run().expect_silent();
     assert!(!house.workspace().join("gone").exists());
-    house.run(&["call", "count", "--plugin-dir", &folder]).silent();
+    house.run(&["call", "count", "--plugin-dir", &folder]).expect_silent();
 }
 
 #[test]
 fn trust_record_that_others_can_write_is_not_used() {
     let house = house!();
-    house.drop_in(&fixture("probe"));
-    paste(&house, &printed_command(&house)).run().silent();
+    house.ship_to_user(&fixture("probe"));
+    pasted_command(&house, &printed_command(&house)).run().expect_silent();
     let record = house.home().join(".local/share/jaato/trust.json");
     let nothing_is_trusted = |why: &str| {
         assert!(is_in_worker(&house), "{why}");
@@ -239,7 +239,7 @@ fn trust_record_that_others_can_write_is_not_used() {
         for command in [&["plugin", "untrust", "fixture-probe"][..], &["trust", "--remove"]] {
             assert!(house.run(command).code(3).stderr.contains(why));
         }
-        paste(&house, &printed_command(&house)).run().code(3);
+        pasted_command(&house, &printed_command(&house)).run().code(3);
         assert_eq!(fs::read(&record).unwrap(), before);
     };
     crate::support::set_mode(&record, 0o666);
@@ -255,13 +255,13 @@ fn trust_record_that_others_can_write_is_not_used() {
 #[test]
 fn modified_private_copy_of_a_plugin_is_replaced() {
     let house = house!();
-    house.drop_in(&fixture("probe"));
-    paste(&house, &printed_command(&house)).run().silent();
-    house.run(&["call", "count"]).silent();
+    house.ship_to_user(&fixture("probe"));
+    pasted_command(&house, &printed_command(&house)).run().expect_silent();
+    house.run(&["call", "count"]).expect_silent();
     let folder = house.home().join(".local/share/jaato/trusted");
     let copy = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     fs::remove_file(&copy).unwrap();
     fs::write(&copy, "evil").unwrap();
-    house.run(&["call", "count"]).silent();
+    house.run(&["call", "count"]).expect_silent();
     assert_eq!(fs::read(&copy).unwrap(), fs::read(fixture("probe")).unwrap());
 }

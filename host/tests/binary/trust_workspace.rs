@@ -7,12 +7,12 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::command::Command;
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixture, fixtures, library_name};
 
-fn with_files() -> Option<House> {
+fn house_with_files() -> Option<House> {
     let house = House::new()?;
     house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
     house.write("workspace/.env", "JAATO_SESSION_CALL_DEADLINE_MS=12345\nSECRET_KEY=hidden\n");
@@ -20,7 +20,7 @@ fn with_files() -> Option<House> {
     Some(house)
 }
 
-fn value_of(house: &House, key: &str) -> String {
+fn config_value(house: &House, key: &str) -> String {
     let shown = house.run(&["config", "show"]).code(0).stdout;
     let line = shown.lines().find(|line| line.split_whitespace().next() == Some(key));
     line.unwrap_or_else(|| panic!("`{key}` is not shown: {shown}")).to_owned()
@@ -30,18 +30,18 @@ const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#
 
 #[test]
 fn untrusted_workspace_files_are_listed_but_not_used() {
-    let Some(house) = with_files() else { return };
+    let Some(house) = house_with_files() else { return };
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
         note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `.env`, `.jaato/config.toml`, `AGENTS.md`; run `jaato trust` to trust it
-    "#]].assert_eq(&house.clean(&output.stderr));
-    assert!(value_of(&house, "session.steps_max").contains("50"));
-    assert!(value_of(&house, "session.call_deadline_ms").contains("600000"));
+    "#]].assert_eq(&house.normalize_output(&output.stderr));
+    assert!(config_value(&house, "session.steps_max").contains("50"));
+    assert!(config_value(&house, "session.call_deadline_ms").contains("600000"));
 }
 
 #[test]
 fn a_trusted_workspace_is_used_until_it_changes() {
-    let Some(house) = with_files() else { return };
+    let Some(house) = house_with_files() else { return };
     expect![[r#"
         exit 0
         --- stdout
@@ -51,12 +51,12 @@ fn a_trusted_workspace_is_used_until_it_changes() {
           AGENTS.md
         if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
-    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    .assert_eq(&house.run(&["trust"]).expect_silent().to_string());
     let output = house.run(&["config", "show"]).code(0);
     assert_eq!(output.stderr, "", "{output}");
     assert!(!output.stdout.contains("hidden"), "{output}");
-    assert!(value_of(&house, "session.steps_max").contains('7'));
-    assert!(value_of(&house, "session.call_deadline_ms").contains("12345"));
+    assert!(config_value(&house, "session.steps_max").contains('7'));
+    assert!(config_value(&house, "session.call_deadline_ms").contains("12345"));
 
     house.write("workspace/.env", "JAATO_SESSION_CALL_DEADLINE_MS=99999\n");
     fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
@@ -64,34 +64,34 @@ fn a_trusted_workspace_is_used_until_it_changes() {
     let output = house.run(&["config", "show"]).code(0);
     expect![[r#"
         note: workspace `$HOUSE/workspace` is no longer trusted: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; run `jaato trust` to trust it again
-    "#]].assert_eq(&house.clean(&output.stderr));
-    assert!(value_of(&house, "session.steps_max").contains("50"));
+    "#]].assert_eq(&house.normalize_output(&output.stderr));
+    assert!(config_value(&house, "session.steps_max").contains("50"));
     for list in ["plugin", "tool", "model", "provider", "environment"] {
         let told = house.run(&[list, "list"]).stderr;
         let line = "is no longer trusted: `.env` changed";
         assert_eq!(told.matches(line).count(), 1, "{list}: {told}");
     }
 
-    house.run(&["trust"]).silent();
-    assert!(value_of(&house, "session.call_deadline_ms").contains("99999"));
+    house.run(&["trust"]).expect_silent();
+    assert!(config_value(&house, "session.call_deadline_ms").contains("99999"));
     expect![[r#"
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` is no longer trusted
     "#]]
-    .assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
-    assert!(value_of(&house, "session.steps_max").contains("50"));
+    .assert_eq(&house.run(&["trust", "--remove"]).expect_silent().to_string());
+    assert!(config_value(&house, "session.steps_max").contains("50"));
     expect![[r#"
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` was not trusted
     "#]]
-    .assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
+    .assert_eq(&house.run(&["trust", "--remove"]).expect_silent().to_string());
 }
 
 #[test]
 fn workspace_without_jaato_files_needs_trust_to_run_its_code() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.run(&["permission", "allow", "--command", "git status"]).code(0);
     let explain = || {
         let words = ["permission", "explain", "cli_based_tool", r#"{"command":"git status"}"#];
@@ -106,7 +106,7 @@ fn workspace_without_jaato_files_needs_trust_to_run_its_code() {
         workspace `$HOUSE/workspace` is trusted: your rules may allow commands that run its code (git, cargo, make)
         it has no files that jaato reads; if you add one, the trust ends
     "#]]
-    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    .assert_eq(&house.run(&["trust"]).expect_silent().to_string());
     assert!(explain().starts_with("allow: "), "{}", explain());
     house.write("workspace/AGENTS.md", "Always rhyme.");
     assert!(explain().starts_with("ask: "), "{}", explain());
@@ -143,14 +143,14 @@ fn workspace_plugin_needs_workspace_trust_and_plugin_trust() {
     house.run(&COUNT_BYTES).code(2);
 
     // The second step alone has no effect.
-    let digest = digest_of(&file);
+    let digest = file_digest(&file);
     let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
-    house.run(&words).silent();
+    house.run(&words).expect_silent();
     house.run(&COUNT_BYTES).code(2);
     fs::remove_file(house.home().join(".local/share/jaato/trust.json")).unwrap();
 
     // The first step alone lets it run in a worker.
-    house.run(&["trust"]).silent();
+    house.run(&["trust"]).expect_silent();
     let list = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
@@ -167,8 +167,8 @@ fn workspace_plugin_needs_workspace_trust_and_plugin_trust() {
     .assert_eq(&list.to_string());
     let output = house.run(&COUNT_BYTES).code(0);
     assert!(output.stderr.contains("runs in a worker"), "{output}");
-    house.run(&words).silent();
-    assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
+    house.run(&words).expect_silent();
+    assert_eq!(house.run(&COUNT_BYTES).expect_silent().json(), json!({ "bytes": 3 }));
 
     // A change of the workspace revokes the first step.
     house.write("workspace/.jaato/config.toml", "");
@@ -178,7 +178,7 @@ fn workspace_plugin_needs_workspace_trust_and_plugin_trust() {
     assert!(output.stderr.ends_with(error), "{output}");
 }
 
-fn digest_of(file: &std::path::Path) -> String {
+fn file_digest(file: &std::path::Path) -> String {
     let output = std::process::Command::new("sha256sum").arg(file).output().unwrap();
     String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
 }
@@ -200,8 +200,8 @@ fn a_plugin_of_an_untrusted_workspace_never_runs() {
 
 #[test]
 fn the_workspace_is_found_from_a_folder_inside() {
-    let Some(house) = with_files() else { return };
-    house.run(&["trust"]).silent();
+    let Some(house) = house_with_files() else { return };
+    house.run(&["trust"]).expect_silent();
     let inside = house.workspace().join("a/b");
     fs::create_dir_all(&inside).unwrap();
     let output = house.command(&["config", "show"]).directory(&inside).run().code(0);
@@ -211,8 +211,8 @@ fn the_workspace_is_found_from_a_folder_inside() {
 
 #[test]
 fn env_file_named_by_the_user_needs_no_trust() {
-    let Some(house) = with_files() else { return };
-    house.script(
+    let Some(house) = house_with_files() else { return };
+    house.set_script(
         &json!({ "answers": [{ "steps": [{ "text": "hi" }], "expect": { "model": "test" } }] }),
     );
     let file = house.write("other.env", "JAATO_SESSION_STEPS_MAX=0\n").display().to_string();
@@ -226,14 +226,14 @@ fn env_file_named_by_the_user_needs_no_trust() {
 #[test]
 fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     house.write("workspace/CLAUDE.md", "Always rhyme.");
     let prompt = || house.run(&["run", "--show-prompt"]).code(0);
     let output = prompt();
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
         note: workspace `$HOUSE/workspace` is not trusted, so jaato ignores `CLAUDE.md`; run `jaato trust` to trust it
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]].assert_eq(&house.normalize_output(&output.stderr));
     expect![[r#"
         exit 0
         --- stdout
@@ -241,7 +241,7 @@ fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
           CLAUDE.md
         if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
-    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    .assert_eq(&house.run(&["trust"]).expect_silent().to_string());
     let shown = prompt().stdout;
     assert!(shown.contains("--- CLAUDE.md (about 4 tokens)\nAlways rhyme.\n---"), "{shown}");
 
@@ -250,7 +250,7 @@ fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
     assert!(!output.stdout.contains("Always rhyme."), "{output}");
     expect![[r#"
         note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was added; run `jaato trust` to trust it again
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]].assert_eq(&house.normalize_output(&output.stderr));
     expect![[r#"
         exit 0
         --- stdout
@@ -258,7 +258,7 @@ fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
           AGENTS.md
         if one of them changes, the trust ends; each plugin among them needs `jaato plugin trust`
     "#]]
-    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    .assert_eq(&house.run(&["trust"]).expect_silent().to_string());
     let shown = prompt().stdout;
     assert!(shown.contains("--- AGENTS.md (about 4 tokens)\nCount in moons.\n---"), "{shown}");
     assert!(!shown.contains("CLAUDE.md") && !shown.contains("Always rhyme."), "{shown}");
@@ -266,23 +266,23 @@ fn claude_md_is_used_if_trusted_and_no_agents_md_exists() {
     fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
     expect![[r#"
         note: workspace `$HOUSE/workspace` is no longer trusted: `AGENTS.md` was removed, `CLAUDE.md` was added; run `jaato trust` to trust it again
-    "#]].assert_eq(&house.clean(&prompt().stderr));
+    "#]].assert_eq(&house.normalize_output(&prompt().stderr));
 }
 
 #[test]
 fn agents_files_reach_the_prompt_only_when_trusted() {
-    let Some(house) = with_files() else { return };
-    house.script(&json!({ "answers": [] }));
+    let Some(house) = house_with_files() else { return };
+    house.set_script(&json!({ "answers": [] }));
     let prompt = || house.run(&["run", "--show-prompt"]).code(0).stdout;
     assert!(!prompt().contains("Always rhyme."));
-    house.run(&["trust"]).silent();
+    house.run(&["trust"]).expect_silent();
     assert!(prompt().contains("Always rhyme."));
 }
 
 /// Returns an installation whose workspace names one MCP server, with the plugin for it.
-fn with_mcp_entry(entry: &Value) -> Option<House> {
+fn house_with_mcp_entry(entry: &Value) -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_mcp")));
+    house.ship(&fixtures::test_house()?.join("plugins").join(library_name("tool_mcp")));
     house.write("workspace/.mcp.json", &json!({ "mcpServers": { "leak": entry } }).to_string());
     Some(house)
 }
@@ -301,12 +301,12 @@ fn variable_is_sent_to_a_workspace_server_only_after_trust() {
         ]
     };
     for at in 0..2 {
-        let server = Server::answering(|_| Answer::status(404));
+        let server = Server::start_with(|_| Answer::status(404));
         let url = server.root_url();
-        let Some(house) = with_mcp_entry(&entry_of(&url)[at]) else { return };
+        let Some(house) = house_with_mcp_entry(&entry_of(&url)[at]) else { return };
         let sent = || {
             mcp_list(&house);
-            let asked = server.looked();
+            let asked = server.other_requests();
             asked
                 .iter()
                 .any(|it| it.path.contains("sk-moon") || it.header("x-key") == Some("sk-moon"))
@@ -329,7 +329,7 @@ fn variable_permission_ends_when_the_server_entry_changes() {
         json!({ "command": "/bin/false", "args": ["${OPENAI_API_KEY}"] }),
         json!({ "command": "/bin/false", "env": { "KEY": "${OPENAI_API_KEY}" } }),
     ] {
-        let Some(house) = with_mcp_entry(&entry) else { return };
+        let Some(house) = house_with_mcp_entry(&entry) else { return };
         let trusted = house.run(&["trust"]).code(0).stdout;
         assert!(trusted.contains("MCP servers that it starts:\n  leak: "), "{trusted}");
         assert!(!mcp_list(&house).contains("without your permission"), "{}", mcp_list(&house));

@@ -8,28 +8,28 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::questions::wait_for_file;
-use crate::support::answers::{call, says, told};
-use crate::support::cli::with_cli;
+use crate::support::answers::{call_answer, text_answer, with_expectation};
+use crate::support::cli::house_with_cli;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture};
-use crate::terminal::{on_terminal, shell_on_terminal};
+use crate::terminal::{run_on_terminal, run_shell_on_terminal};
 
-fn editing(command: Command) -> Command {
+fn with_xterm(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
 /// Returns a command that reports its start, and continues once the file `go` exists.
 fn waiting_call() -> Value {
     let command = ": > runs; while [ ! -e go ]; do sleep 0.01; done; echo SHOWN";
-    call("cli_based_tool", json!({ "command": command }))
+    call_answer("cli_based_tool", json!({ "command": command }))
 }
 
 /// Starts a conversation in which such a command runs, and then the model gives these answers.
-fn at_work(house: &House, answers: &[Value]) -> Option<Running> {
+fn start_working(house: &House, answers: &[Value]) -> Option<Running> {
     let mut all = vec![waiting_call()];
     all.extend_from_slice(answers);
-    house.script(&json!({ "answers": all }));
-    let running = on_terminal(house, "chat --allow cli_based_tool go", editing)?;
+    house.set_script(&json!({ "answers": all }));
+    let running = run_on_terminal(house, "chat --allow cli_based_tool go", with_xterm)?;
     wait_for_file(&house.workspace().join("runs"));
     running.wait_for_text("> ");
     Some(running)
@@ -39,36 +39,36 @@ fn let_command_finish(house: &House) {
     house.write("workspace/go", "");
 }
 
-fn history_of(house: &House) -> std::path::PathBuf {
+fn history_file(house: &House) -> std::path::PathBuf {
     house.home().join(".local/share/jaato/chat-history")
 }
 
 /// Ends the conversation, and returns the terminal's output.
-fn quits(mut running: Running, house: &House) -> String {
+fn quit_chat(mut running: Running, house: &House) -> String {
     running.write(b"/quit\r");
     let output = running.wait_with_open_input();
-    house.nothing_lives();
+    house.assert_no_processes();
     output.stdout
 }
 
 #[test]
 fn a_message_that_is_typed_while_a_tool_runs_goes_with_the_next_step() {
-    let Some(house) = with_cli() else { return };
-    let answers = [told("tool_result", "and hurry", says("hurried"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(house) = house_with_cli() else { return };
+    let answers = [with_expectation("tool_result", "and hurry", text_answer("hurried"))];
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.write(b"and hurry\r");
     running.wait_for_text("queued, goes with the next step: and hurry");
     let_command_finish(&house);
     running.wait_for_text("you: and hurry");
     running.wait_for_text("hurried");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn lines_typed_at_once_are_queued_in_order() {
-    let Some(house) = with_cli() else { return };
-    let answers = [told("tool_result", "three", says("counted"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(house) = house_with_cli() else { return };
+    let answers = [with_expectation("tool_result", "three", text_answer("counted"))];
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.write(b"one\rtwo\rthree\r");
     for line in ["one", "two", "three"] {
         running.wait_for_text(&format!("queued, goes with the next step: {line}"));
@@ -78,14 +78,15 @@ fn lines_typed_at_once_are_queued_in_order() {
         running.wait_for_text(&format!("you: {line}"));
     }
     running.wait_for_text("counted");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn read_only_commands_run_during_a_turn_and_others_wait_for_its_end() {
-    let Some(house) = with_cli() else { return };
-    let answers = [says("done"), told("prompt", "after it", says("as you like"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(house) = house_with_cli() else { return };
+    let answers =
+        [text_answer("done"), with_expectation("prompt", "after it", text_answer("as you like"))];
+    let Some(mut running) = start_working(&house, &answers) else { return };
     for (line, answer) in [
         ("/mode", "Mode: ask before anything"),
         ("/tasks", "nothing runs in the background"),
@@ -102,14 +103,15 @@ fn read_only_commands_run_during_a_turn_and_others_wait_for_its_end() {
     running.wait_for_text("done");
     running.wait_for_text("`/model NAME` changes it");
     running.wait_for_text("as you like");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn output_during_a_turn_appears_above_the_draft() {
-    let Some(house) = with_cli() else { return };
-    let answers = [says("first"), told("prompt", "half and whole", says("second"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(house) = house_with_cli() else { return };
+    let answers =
+        [text_answer("first"), with_expectation("prompt", "half and whole", text_answer("second"))];
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.write(b"half");
     running.wait_for_text("> half");
     let_command_finish(&house);
@@ -118,19 +120,19 @@ fn output_during_a_turn_appears_above_the_draft() {
     running.wait_for_text("> half");
     running.write(b" and whole\r");
     running.wait_for_text("second");
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     assert_eq!(shown.matches("SHOWN\r\n").count(), 1, "{shown:?}");
 }
 
 #[test]
 fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.ship(&fixture("probe"));
     let answers = [
-        call("count", json!({})),
-        told("tool_result", "the user denied the call", says("so be it")),
+        call_answer("count", json!({})),
+        with_expectation("tool_result", "the user denied the call", text_answer("so be it")),
     ];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.write(b"yes, a");
     running.wait_for_text("> yes, a");
     let_command_finish(&house);
@@ -140,20 +142,20 @@ fn prompt_waits_for_the_draft_and_is_not_answered_by_it() {
     running.wait_for_question();
     running.write(b"n\n");
     running.wait_for_text("so be it");
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     assert_eq!(shown.matches("✗ denied: ").count(), 1, "{shown}");
 }
 
 /// Checks that these keys discard the draft, and that the waiting prompt then appears.
 #[track_caller]
 fn check_draft_gives_way(keys: &[u8]) {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.ship(&fixture("probe"));
     let answers = [
-        call("count", json!({})),
-        told("tool_result", "the user denied the call", says("so be it")),
+        call_answer("count", json!({})),
+        with_expectation("tool_result", "the user denied the call", text_answer("so be it")),
     ];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.write(b"abc");
     running.wait_for_text("> abc");
     let_command_finish(&house);
@@ -162,7 +164,7 @@ fn check_draft_gives_way(keys: &[u8]) {
     running.wait_for_question();
     running.write(b"n\n");
     running.wait_for_text("so be it");
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     assert!(!shown.contains("cancelled") && !shown.contains("queued"), "{shown}");
 }
 
@@ -181,11 +183,11 @@ fn prompt_is_shown_once_the_draft_is_erased() {
 #[track_caller]
 fn check_stop_returns_queued_lines(key: &[u8]) {
     let house = house!();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [{ "text": "half said" }, "hang"] },
-        told("prompt", "one\ntwo", says("both")),
+        with_expectation("prompt", "one\ntwo", text_answer("both")),
     ] }));
-    let Some(mut running) = on_terminal(&house, "chat go", editing) else { return };
+    let Some(mut running) = run_on_terminal(&house, "chat go", with_xterm) else { return };
     running.wait_for_text("half said");
     running.wait_for_text("> ");
     running.write(b"one\r");
@@ -197,7 +199,7 @@ fn check_stop_returns_queued_lines(key: &[u8]) {
     running.wait_for_text("> one");
     running.write(b"\r");
     running.wait_for_text("both");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
@@ -208,10 +210,10 @@ fn ctrl_c_and_esc_stop_the_turn_and_return_queued_lines_before_the_draft() {
 
 #[test]
 fn enter_after_a_failed_turn_puts_queued_lines_before_the_draft() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
-    let answers = [fails, told("prompt", "after it\nhalf", says("both"))];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let answers = [fails, with_expectation("prompt", "after it\nhalf", text_answer("both"))];
+    let Some(mut running) = start_working(&house, &answers) else { return };
     for line in ["/model", "after it"] {
         running.write(format!("{line}\r").as_bytes());
         running.wait_for_text(&format!("queued, waits for the end of this turn: {line}"));
@@ -224,17 +226,20 @@ fn enter_after_a_failed_turn_puts_queued_lines_before_the_draft() {
     running.wait_for_text("> after it");
     running.write(b"\r");
     running.wait_for_text("both");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn esc_stops_the_turn_and_arrow_keys_do_not() {
     let house = house!();
     let hangs = |text: &str| json!({ "steps": [{ "text": text }, "hang"] });
-    let answers =
-        [hangs("half said"), hangs("half again"), told("prompt", "and half", says("well"))];
-    house.script(&json!({ "answers": answers }));
-    let Some(mut running) = on_terminal(&house, "chat go", editing) else { return };
+    let answers = [
+        hangs("half said"),
+        hangs("half again"),
+        with_expectation("prompt", "and half", text_answer("well")),
+    ];
+    house.set_script(&json!({ "answers": answers }));
+    let Some(mut running) = run_on_terminal(&house, "chat go", with_xterm) else { return };
     running.wait_for_text("half said");
     running.wait_for_text("> ");
     running.write(b"\x1b");
@@ -250,19 +255,19 @@ fn esc_stops_the_turn_and_arrow_keys_do_not() {
     running.wait_for_text("cancelled");
     running.write(b"\r");
     running.wait_for_text("well");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn background_call_frees_the_input_line_and_its_end_wakes_the_model() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
     let answers = [
-        says("it runs"),
-        told("prompt", "how is it", says("still running")),
-        told("data", "SHOWN", says("it has ended")),
+        text_answer("it runs"),
+        with_expectation("prompt", "how is it", text_answer("still running")),
+        with_expectation("data", "SHOWN", text_answer("it has ended")),
     ];
-    let Some(mut running) = at_work(&house, &answers) else { return };
+    let Some(mut running) = start_working(&house, &answers) else { return };
     running.wait_for_text("it runs");
     running.wait_for_text("in the background: task_1");
     running.write(b"how is it\r");
@@ -273,14 +278,14 @@ fn background_call_frees_the_input_line_and_its_end_wakes_the_model() {
     running.wait_for_text("SHOWN");
     running.wait_for_text("woken by task_1");
     running.wait_for_text("it has ended");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn a_task_is_ended_by_its_number() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
-    let Some(mut running) = at_work(&house, &[says("it runs")]) else { return };
+    let Some(mut running) = start_working(&house, &[text_answer("it runs")]) else { return };
     running.wait_for_text("in the background: task_1");
     running.write(b"/tasks stop 7\r");
     running.wait_for_text("no task `7` runs in the background");
@@ -289,18 +294,20 @@ fn a_task_is_ended_by_its_number() {
     running.wait_for_text("before it finished");
     running.write(b"/tasks\r");
     running.wait_for_text("nothing runs in the background");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn ctrl_z_preserves_the_draft_and_the_editor() {
     let house = house!();
-    house.script(&json!({ "answers": [told("prompt", "half and whole", says("well"))] }));
+    house.set_script(
+        &json!({ "answers": [with_expectation("prompt", "half and whole", text_answer("well"))] }),
+    );
     let binary = house.binary().display().to_string();
     let line = format!(
         "set -m; '{binary}' chat; stty -a > stopped; echo has stopped; fg; stty -a > ended"
     );
-    let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+    let Some(mut running) = run_shell_on_terminal(&house, &line, with_xterm) else { return };
     running.wait_for_text("> ");
     running.write(b"half");
     running.wait_for_text("> half");
@@ -309,7 +316,7 @@ fn ctrl_z_preserves_the_draft_and_the_editor() {
     running.wait_for_text("> half");
     running.write(b" and whole\r");
     running.wait_for_text("well");
-    quits(running, &house);
+    quit_chat(running, &house);
     for file in ["stopped", "ended"] {
         let settings = fs::read_to_string(house.workspace().join(file)).unwrap();
         assert!(settings.contains(" icanon ") && settings.contains(" echo "), "{settings}");
@@ -319,25 +326,26 @@ fn ctrl_z_preserves_the_draft_and_the_editor() {
 #[test]
 fn input_history_is_kept_except_for_lines_starting_with_a_blank() {
     let house = house!();
-    house.script(&json!({ "answers": [says("one"), says("two")] }));
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    house.set_script(&json!({ "answers": [text_answer("one"), text_answer("two")] }));
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     running.wait_for_text("> ");
     // Two rows, and a row that must not be found.
     running.write(b"the moon\x1b\ris full\r");
     running.wait_for_text("one");
     running.write(b" hidden\r");
     running.wait_for_text("two");
-    quits(running, &house);
-    house.script(&json!({ "answers": [told("prompt", "the moon\nis full", says("again"))] }));
-    let mut running = on_terminal(&house, "chat", editing).unwrap();
+    quit_chat(running, &house);
+    let answer = with_expectation("prompt", "the moon\nis full", text_answer("again"));
+    house.set_script(&json!({ "answers": [answer] }));
+    let mut running = run_on_terminal(&house, "chat", with_xterm).unwrap();
     running.wait_for_text("> ");
     // After `/quit`.
     running.write(b"\x1b[A\x1b[A");
     running.wait_for_text("is full");
     running.write(b"\r");
     running.wait_for_text("again");
-    quits(running, &house);
-    let file = history_of(&house);
+    quit_chat(running, &house);
+    let file = history_file(&house);
     let kept = fs::read_to_string(&file).unwrap();
     assert!(kept.contains("the moon\\nis full") && !kept.contains("hidden"), "{kept}");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
@@ -346,8 +354,8 @@ fn input_history_is_kept_except_for_lines_starting_with_a_blank() {
 #[test]
 fn concurrent_conversations_keep_each_others_history() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
-    let begin = || on_terminal(&house, "chat", editing);
+    house.set_script(&json!({ "answers": [] }));
+    let begin = || run_on_terminal(&house, "chat", with_xterm);
     let (Some(mut one), Some(mut other)) = (begin(), begin()) else { return };
     one.wait_for_text("> ");
     other.wait_for_text("> ");
@@ -368,8 +376,8 @@ fn concurrent_conversations_keep_each_others_history() {
     one.wait_with_open_input();
     other.write(b"/quit\r");
     other.wait_with_open_input();
-    house.nothing_lives();
-    let kept = fs::read_to_string(history_of(&house)).unwrap();
+    house.assert_no_processes();
+    let kept = fs::read_to_string(history_file(&house)).unwrap();
     for line in &expected {
         assert_eq!(kept.lines().filter(|kept| kept == line).count(), 1, "{line}: {kept}");
     }
@@ -378,15 +386,15 @@ fn concurrent_conversations_keep_each_others_history() {
 #[test]
 fn unwritable_history_is_reported_once_and_otherwise_harmless() {
     let house = house!();
-    house.script(&json!({ "answers": [says("one"), says("two")] }));
+    house.set_script(&json!({ "answers": [text_answer("one"), text_answer("two")] }));
     fs::create_dir_all(house.home().join(".local/share/jaato/chat-history")).unwrap();
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     for (line, answer) in [("a\r", "one"), ("b\r", "two")] {
         running.wait_for_text("> ");
         running.write(line.as_bytes());
         running.wait_for_text(answer);
     }
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     assert_eq!(shown.matches("cannot save the lines that you type").count(), 1, "{shown}");
 }
 
@@ -394,8 +402,10 @@ fn unwritable_history_is_reported_once_and_otherwise_harmless() {
 fn alt_enter_ctrl_j_and_a_backslash_make_a_new_line() {
     let house = house!();
     let all = "one\ntwo\nthree\nfour";
-    house.script(&json!({ "answers": [told("prompt", all, says("counted"))] }));
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    house.set_script(
+        &json!({ "answers": [with_expectation("prompt", all, text_answer("counted"))] }),
+    );
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     running.wait_for_text("> ");
     running.write(b"one");
     running.wait_for_text("one");
@@ -406,15 +416,18 @@ fn alt_enter_ctrl_j_and_a_backslash_make_a_new_line() {
     running.wait_for_text("four");
     running.write(b"\r");
     running.wait_for_text("counted");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn a_long_paste_is_a_label_in_the_draft_and_is_sent_whole() {
     let house = house!();
-    let answers = [told("prompt", "see line 0\nline 1\n", says("seen")), says("well")];
-    house.script(&json!({ "answers": answers }));
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    let answers = [
+        with_expectation("prompt", "see line 0\nline 1\n", text_answer("seen")),
+        text_answer("well"),
+    ];
+    house.set_script(&json!({ "answers": answers }));
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     running.wait_for_text("> ");
     let lines: Vec<String> = (0..200).map(|number| format!("line {number}")).collect();
     let paste = format!("\x1b[200~{}\x1b[201~", lines.join("\r"));
@@ -431,9 +444,9 @@ fn a_long_paste_is_a_label_in_the_draft_and_is_sent_whole() {
     running.wait_for_text("lines");
     running.write(b"\r");
     running.wait_for_text("well");
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     assert!(!shown.contains("line 57"), "{shown}");
-    assert!(!fs::read_to_string(history_of(&house)).unwrap().contains("pasted"), "{shown}");
+    assert!(!fs::read_to_string(history_file(&house)).unwrap().contains("pasted"), "{shown}");
 }
 
 #[test]
@@ -441,8 +454,10 @@ fn tab_completes_paths_in_a_message_and_commands() {
     let house = house!();
     house.write("workspace/notes/today.txt", "buy milk");
     let wanted = "what is in ./notes/today.txt of notes/";
-    house.script(&json!({ "answers": [told("prompt", wanted, says("milk"))] }));
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    house.set_script(
+        &json!({ "answers": [with_expectation("prompt", wanted, text_answer("milk"))] }),
+    );
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     running.wait_for_text("> ");
     running.write(b"what is in ./no\t");
     running.wait_for_text("./notes/");
@@ -452,15 +467,17 @@ fn tab_completes_paths_in_a_message_and_commands() {
     running.wait_for_text("/permissions ");
     running.write(b"\r");
     running.wait_for_text("No remembered answers.");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn message_starting_with_a_path_gets_a_hint_and_can_be_recalled() {
     let house = house!();
     let wanted = "/etc/hosts what is in it?";
-    house.script(&json!({ "answers": [told("prompt", wanted, says("names"))] }));
-    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    house.set_script(
+        &json!({ "answers": [with_expectation("prompt", wanted, text_answer("names"))] }),
+    );
+    let Some(mut running) = run_on_terminal(&house, "chat", with_xterm) else { return };
     running.wait_for_text("> ");
     running.write(format!("{wanted}\r").as_bytes());
     running.wait_for_text("there is no command `etc/hosts`");
@@ -469,19 +486,19 @@ fn message_starting_with_a_path_gets_a_hint_and_can_be_recalled() {
     // Up, then to the beginning, and one more slash.
     running.write(b"\x1b[A\x01/\r");
     running.wait_for_text("names");
-    quits(running, &house);
+    quit_chat(running, &house);
 }
 
 #[test]
 fn failed_request_suggests_the_again_command_once() {
     let house = house!();
     let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
-    house.script(&json!({ "answers": [fails, says("well")] }));
-    let Some(mut running) = on_terminal(&house, "chat hello", editing) else { return };
+    house.set_script(&json!({ "answers": [fails, text_answer("well")] }));
+    let Some(mut running) = run_on_terminal(&house, "chat hello", with_xterm) else { return };
     running.wait_for_text("`/again` sends it again");
     running.write(b"/again\r");
     running.wait_for_text("well");
-    let shown = quits(running, &house);
+    let shown = quit_chat(running, &house);
     let [error, hint] = ["overloaded", "`/again`"].map(|it| shown.find(it).unwrap());
     assert!(error < hint, "{shown}");
     assert_eq!(shown.matches("sends it again").count(), 1, "{shown}");
@@ -491,11 +508,11 @@ fn failed_request_suggests_the_again_command_once() {
 fn spinner_shows_the_retry_count() {
     let house = house!();
     let busy = json!({ "kind": "provider", "message": "busy", "retry": "temporary" });
-    house.script(&json!({ "answers": [{ "steps": [{ "fail": busy }] }, says("well")] }));
+    house.set_script(&json!({ "answers": [{ "steps": [{ "fail": busy }] }, text_answer("well")] }));
     house.configure_more("[session]\nretry_base_ms = 1000\nattempts_max = 4\n");
-    let Some(running) = on_terminal(&house, "chat go", editing) else { return };
+    let Some(running) = run_on_terminal(&house, "chat go", with_xterm) else { return };
     running.wait_for_text("busy; trying again in");
     running.wait_for_text("for the provider, try 2 of 4 · Ctrl-C stops");
     running.wait_for_text("well");
-    quits(running, &house);
+    quit_chat(running, &house);
 }

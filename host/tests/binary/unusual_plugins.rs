@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
@@ -16,7 +16,7 @@ fn run_check(name: &str) -> String {
     let output = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(0);
     let lines: Vec<&str> = output.stdout.lines().skip(2).collect();
     assert!(lines.last().is_some_and(|line| line.starts_with("conformance  ok: ")), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
     lines.join("\n")
 }
 
@@ -42,9 +42,9 @@ fn hundred_tools_are_found_on_demand_and_long_output_is_kept_completely() {
     // Of a hundred tools, the request has one. A call finds each of the others.
     let first =
         json!({ "tools": ["get_environment", "stream_lines", "list_tools", "get_tool_schemas"] });
-    house.script(&json!({ "answers": [
-        { "expect": first, "steps": [call("say42", json!({ "text": "moon" }))] },
-        { "expect": said, "steps": [call("stream_lines", json!({ "lines": 20_000 }))] },
+    house.set_script(&json!({ "answers": [
+        { "expect": first, "steps": [tool_call("say42", json!({ "text": "moon" }))] },
+        { "expect": said, "steps": [tool_call("stream_lines", json!({ "lines": 20_000 }))] },
         { "expect": streamed, "steps": [{ "text": "done" }] },
     ] }));
     let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
@@ -53,7 +53,7 @@ fn hundred_tools_are_found_on_demand_and_long_output_is_kept_completely() {
     let shown: String = shown.map(|line| line["text"].as_str().unwrap()).collect();
     assert_eq!(shown.lines().count(), 20_000);
     assert!(shown.ends_with("line 19999 of a hundred tools' output\n"));
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 /// Returns an answer to a request with this many messages and this text in its first message, and
@@ -72,7 +72,7 @@ fn gc_state_is_kept_between_collections() {
     house.ship(&fixture("recalls"));
     let mut last = text_answer("four", 1, 100);
     last["expect"]["prompt"] = "[3 earlier prompts, dropped in 2 steps: a; b; c]".into();
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         text_answer("one", 1, 100), text_answer("two", 3, 900), text_answer("three", 1, 900), last,
     ] }));
     house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
@@ -83,7 +83,7 @@ fn gc_state_is_kept_between_collections() {
     let told: Vec<&str> = told.collect();
     assert_eq!(told.len(), 2, "{output}");
     assert!(told[1].ends_with("3 prompts are remembered"), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -104,5 +104,5 @@ fn thoughts_and_images_are_returned_to_the_provider_unchanged() {
     let thoughts = lines.iter().filter(|line| line["event"] == "thought_delta");
     let thoughts: Vec<&str> = thoughts.map(|line| line["text"].as_str().unwrap()).collect();
     assert_eq!(thoughts, ["I ", "see ", "a ", "moon."]);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -15,7 +15,7 @@ fn text_answer(text: &str) -> serde_json::Value {
 }
 
 /// Runs a shell line in which `$JAATO` is the binary.
-fn line(house: &House, line: &str) -> Output {
+fn run_shell_line(house: &House, line: &str) -> Output {
     let command = Command::program(house, "sh", &["-c", line]);
     command.variable("JAATO", house.binary()).input("hello\n").run()
 }
@@ -23,7 +23,7 @@ fn line(house: &House, line: &str) -> Output {
 #[test]
 fn failed_write_to_standard_output_is_reported_with_exit_code_1() {
     let house = house!();
-    house.script(&text_answer("hello"));
+    house.set_script(&text_answer("hello"));
     let every = [
         "run go",
         "run --output json go",
@@ -41,21 +41,21 @@ fn failed_write_to_standard_output_is_reported_with_exit_code_1() {
     for words in every {
         for output in [">/dev/full", ">&-", ">there; exit $?"] {
             let limit = if output.starts_with(">there") { "ulimit -f 0; " } else { "" };
-            let ended = line(&house, &format!("{limit}\"$JAATO\" {words} {output}"));
+            let ended = run_shell_line(&house, &format!("{limit}\"$JAATO\" {words} {output}"));
             assert_eq!(ended.code, 1, "{words} {output}: {ended}");
             let told = ended.stderr.matches("error: cannot write to standard output: ").count();
             assert_eq!(told, 1, "{words} {output}: {ended}");
         }
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn failed_write_is_reported_on_every_run() {
     let house = house!();
-    house.script(&text_answer("hello"));
+    house.set_script(&text_answer("hello"));
     for _ in 0..10 {
-        let ended = line(&house, "\"$JAATO\" run go >/dev/full").code(1);
+        let ended = run_shell_line(&house, "\"$JAATO\" run go >/dev/full").code(1);
         assert!(ended.stderr.contains("cannot write to standard output: No space left"), "{ended}");
     }
 }
@@ -64,12 +64,12 @@ fn failed_write_is_reported_on_every_run() {
 fn failed_writes_to_standard_error_do_not_stop_the_turn() {
     let house = house!(ships "probe");
     let call = json!({ "call": { "name": "count", "arguments": {} } });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         { "steps": [call] },
         { "expect": { "tool_result": "\"count\":1" }, "steps": [{ "text": "done" }] },
     ] }));
     for errors in ["2>/dev/full", "2>&-"] {
-        let ended = line(&house, &format!("\"$JAATO\" run --yes go {errors}")).code(0);
+        let ended = run_shell_line(&house, &format!("\"$JAATO\" run --yes go {errors}")).code(0);
         assert_eq!(ended.stdout, "done\n", "{errors}: {ended}");
     }
 }
@@ -77,9 +77,9 @@ fn failed_writes_to_standard_error_do_not_stop_the_turn() {
 #[test]
 fn failed_write_of_a_commands_output_is_reported() {
     let house = house!();
-    let built = crate::support::fixtures::house().unwrap().join("plugins");
+    let built = crate::support::fixtures::test_house().unwrap().join("plugins");
     house.ship(&built.join(crate::support::library_name("environment_local")));
-    let ended = line(&house, "\"$JAATO\" environment exec -- echo hi >/dev/full").code(1);
+    let ended = run_shell_line(&house, "\"$JAATO\" environment exec -- echo hi >/dev/full").code(1);
     assert!(ended.stderr.contains("cannot write"), "{ended}");
 }
 
@@ -114,7 +114,7 @@ fn unread_errors_use_bounded_memory_and_ctrl_c_ends_the_run() {
         .collect();
     answers.push(call("sleep_and_mark", json!({ "path": marker, "milliseconds": 0 })));
     answers.push(json!({ "steps": ["hang"] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     let mut command = std::process::Command::new(house.binary());
     command.args(["run", "--yes", "go"]).current_dir(house.workspace());
     command.env_clear().env("HOME", house.home()).env("PATH", "/usr/bin:/bin");
@@ -146,7 +146,7 @@ fn unread_errors_use_bounded_memory_and_ctrl_c_ends_the_run() {
     };
     assert_eq!(ended.code(), Some(130));
     assert!(memory < 112 * 1024, "{memory} KiB");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn omitted_output_is_reported_when_reading_resumes() {
     let house = house!(ships "probe");
     let marker = house.workspace().join("marker");
     let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
-    house.script(&json!({ "answers": [
+    house.set_script(&json!({ "answers": [
         call("emit", json!({ "pieces": 500, "bytes": 64 * 1024 })),
         call("emit", json!({ "pieces": 500, "bytes": 64 * 1024 })),
         call("sleep_and_mark", json!({ "path": marker, "milliseconds": 0 })),

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::support::openai::{at, furnish};
+use crate::support::openai::{openai_command, ship_openai};
 use crate::support::server::{Answer, Server};
 use crate::support::{House, fixtures, library_name};
 use crate::vendors::PNG;
@@ -14,20 +14,20 @@ use crate::vendors::PNG;
 const RUN: [&str; 5] = ["run", "--model", "openai/test", "--output", "json"];
 
 /// Adds the tool and the environment with its files.
-fn furnish_all(house: &House) {
-    furnish(house);
-    let Some(built) = fixtures::house() else { return };
+fn ship_all(house: &House) {
+    ship_openai(house);
+    let Some(built) = fixtures::test_house() else { return };
     for plugin in ["environment_local", "tool_multimodal"] {
         house.ship(&built.join("plugins").join(library_name(plugin)));
     }
     fs::write(house.workspace().join("moon.txt"), PNG).unwrap();
 }
 
-fn view(path: &str) -> Answer {
+fn view_answer(path: &str) -> Answer {
     Answer::calls(&[("viewImage", json!({ "path": path }))])
 }
 
-fn looked_up() -> Answer {
+fn look_up_answer() -> Answer {
     Answer::calls(&[("get_tool_schemas", json!({ "names": ["viewImage"] }))])
 }
 
@@ -35,8 +35,8 @@ fn looked_up() -> Answer {
 #[track_caller]
 fn run_task(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
     let words: Vec<&str> = RUN.iter().copied().chain(["look"]).collect();
-    let output = at(house, server, &words).run().code(0);
-    let requests = server.asked().iter().map(|request| request.json()).collect();
+    let output = openai_command(house, server, &words).run().code(0);
+    let requests = server.requests().iter().map(|request| request.json()).collect();
     let events = output.json_lines();
     let finished = events.iter().filter(|event| event["event"] == "tool_call_finished");
     (requests, finished.cloned().collect())
@@ -44,20 +44,21 @@ fn run_task(house: &House, server: &Server) -> (Vec<Value>, Vec<Value>) {
 
 #[test]
 fn vision_model_gets_the_image_that_it_requests() {
-    let house = house!(furnish_all);
-    let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["A moon."])]);
+    let house = house!(ship_all);
+    let server =
+        Server::start([look_up_answer(), view_answer("moon.txt"), Answer::text(&["A moon."])]);
     let (requests, results) = run_task(&house, &server);
     assert_eq!(results[0]["result"]["activated"], json!(["viewImage"]), "{results:#?}");
     assert_eq!(results[1]["result"]["type"], "image/png", "{results:#?}");
     let sent = requests[2]["messages"].to_string();
     assert!(sent.contains("data:image/png;base64,iVBORw0KGgo"), "{sent}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn model_without_vision_is_not_offered_view_image() {
-    let house = house!(furnish_all);
-    let server = Server::start([looked_up(), view("moon.txt"), Answer::text(&["no"])]);
+    let house = house!(ship_all);
+    let server = Server::start([look_up_answer(), view_answer("moon.txt"), Answer::text(&["no"])]);
     server.set_models(
         Answer::status(200).body(
             r#"{"data":[{"id":"test","max_model_len":9000,"capabilities":{"vision":false}}]}"#,
@@ -70,12 +71,12 @@ fn model_without_vision_is_not_offered_view_image() {
     let tools = requests[2]["tools"].to_string();
     assert!(!tools.contains("viewImage"), "{tools}");
     assert!(!requests[2].to_string().contains("base64"), "{}", requests[2]);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn view_image_refuses_files_that_are_not_images() {
-    let house = house!(furnish_all);
+    let house = house!(ship_all);
     let workspace = house.workspace();
     fs::write(workspace.join("words.png"), "hello").unwrap();
     fs::File::create(workspace.join("huge.png")).unwrap().set_len(1 << 30).unwrap();
@@ -104,5 +105,5 @@ fn view_image_refuses_files_that_are_not_images() {
         let message = error["message"].as_str().unwrap_or_default();
         assert!(message.contains(text) && !message.contains('\n'), "{path}: {answer}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -4,19 +4,20 @@
 use serde_json::json;
 
 use crate::support::{Command, House, fixture, fixtures, library_name};
-use crate::terminal::shell_on_terminal;
+use crate::terminal::run_shell_on_terminal;
 
 /// Returns a command's output on a terminal with this many columns, line by line.
 fn shown_lines(house: &House, columns: usize, words: &str) -> Option<Vec<String>> {
     let binary = house.binary();
     let line = format!("stty -echo rows 24 cols {columns}; exec '{}' {words}", binary.display());
-    let output = shell_on_terminal(house, &line, |command| command)?.wait_with_open_input().code(0);
+    let output =
+        run_shell_on_terminal(house, &line, |command| command)?.wait_with_open_input().code(0);
     let text = console::strip_ansi_codes(&output.stdout).replace('\r', "");
     Some(text.trim_end().lines().map(str::to_owned).collect())
 }
 
 #[track_caller]
-fn fits(lines: &[String], columns: usize) {
+fn assert_fits(lines: &[String], columns: usize) {
     assert!(!lines.is_empty());
     for line in lines {
         assert!(console::measure_text_width(line) < columns, "{columns}: {line:?} of {lines:#?}");
@@ -24,7 +25,7 @@ fn fits(lines: &[String], columns: usize) {
 }
 
 /// Returns an installation with a plugin whose table has six columns, the last of them long.
-fn house() -> Option<House> {
+fn house_with_table() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("probe"));
     Some(house)
@@ -32,7 +33,7 @@ fn house() -> Option<House> {
 
 #[test]
 fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
-    let Some(house) = house() else { return };
+    let Some(house) = house_with_table() else { return };
     for words in ["tool list", "plugin list", "provider list", "config path"] {
         let piped = Command::new(&house, &words.split(' ').collect::<Vec<_>>()).run().code(0);
         let widest = piped.stdout.lines().map(console::measure_text_width).max();
@@ -40,7 +41,7 @@ fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
             let Some(lines) = shown_lines(&house, columns, words) else { return };
             let lines: Vec<String> =
                 lines.into_iter().filter(|line| !line.starts_with("note: ")).collect();
-            fits(&lines, columns);
+            assert_fits(&lines, columns);
             let is_whole = lines.join("\n") == piped.stdout.trim_end();
             assert_eq!(is_whole, widest < Some(columns), "{columns}: {lines:#?}\n{piped}");
         }
@@ -49,9 +50,9 @@ fn tables_fit_their_terminal_and_a_pipe_keeps_its_columns() {
 
 #[test]
 fn ledger_and_permission_lists_fit_the_terminal() {
-    let Some(house) = house() else { return };
+    let Some(house) = house_with_table() else { return };
     let count = json!({ "steps": [{ "call": { "name": "count", "arguments": {} } }] });
-    house.script(&json!({ "answers": [count, { "steps": [{ "text": "counted" }] }] }));
+    house.set_script(&json!({ "answers": [count, { "steps": [{ "text": "counted" }] }] }));
     for task in ["count", "count once more"] {
         house.run(&["run", "--yes", task]).code(0);
     }
@@ -64,14 +65,14 @@ fn ledger_and_permission_lists_fit_the_terminal() {
         assert!(piped.stdout.contains(named), "{words}: {piped}");
         for columns in [40, 80, 100] {
             let Some(lines) = shown_lines(&house, columns, words) else { return };
-            fits(&lines, columns);
+            assert_fits(&lines, columns);
         }
     }
 }
 
 #[test]
 fn at_forty_columns_each_value_has_a_line() {
-    let Some(house) = house() else { return };
+    let Some(house) = house_with_table() else { return };
     let Some(lines) = shown_lines(&house, 40, "tool list") else { return };
     let first = lines.iter().position(|line| line == "tool: count");
     let first = first.unwrap_or_else(|| panic!("no tool in {lines:#?}"));
@@ -81,7 +82,7 @@ fn at_forty_columns_each_value_has_a_line() {
 
 #[test]
 fn command_result_is_text_on_a_terminal_and_json_in_a_pipe() {
-    let Some(house) = house() else { return };
+    let Some(house) = house_with_table() else { return };
     let words = ["command", "objects"];
     let piped = Command::new(&house, &words).run().code(0);
     assert_eq!(piped.json(), json!({ "environment": {} }));
@@ -93,10 +94,10 @@ fn command_result_is_text_on_a_terminal_and_json_in_a_pipe() {
 
 #[test]
 fn gc_command_prints_one_sentence_in_a_chat() {
-    let Some(house) = house() else { return };
-    house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate")));
-    house.script(&json!({ "answers": [] }));
-    let Some(mut running) = shell_on_terminal(
+    let Some(house) = house_with_table() else { return };
+    house.ship(&fixtures::test_house().unwrap().join("plugins").join(library_name("gc_truncate")));
+    house.set_script(&json!({ "answers": [] }));
+    let Some(mut running) = run_shell_on_terminal(
         &house,
         &format!("stty -echo rows 24 cols 40; exec '{}' chat", house.binary().display()),
         |command| command,

@@ -3,37 +3,39 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cli::{ask_about_reading, with_cli};
+use crate::support::cli::{disable_shipped_rules, house_with_cli};
 use crate::support::{Command, House, fixtures, library_name};
-use crate::terminal::on_terminal;
+use crate::terminal::run_on_terminal;
 
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let house = house_with_cli()?;
+    let plugins = fixtures::test_house()?.join("plugins");
     for name in ["tool_todo", "tool_clarification", "tool_background", "tool_calculator"] {
         house.ship(&plugins.join(library_name(name)));
     }
     Some(house)
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn script() -> Value {
+fn work_script() -> Value {
     let questions = json!([
         { "text": "Which colour?", "choices": ["red", "blue"] },
         { "text": "What is it called?" },
     ]);
     json!({ "answers": [
-        { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask", "serve"] }))] },
+        { "steps": [
+            tool_call("createPlan", json!({ "title": "A page", "steps": ["ask", "serve"] })),
+        ] },
         {
             "expect": { "tool_result": "\"plan_id\":\"plan_1\"" },
-            "steps": [call("startPlan", json!({}))],
+            "steps": [tool_call("startPlan", json!({}))],
         },
         {
             "expect": { "tool_result": "\"confirmed\":true" },
-            "steps": [call("request_clarification", json!({
+            "steps": [tool_call("request_clarification", json!({
                 "context": "The page", "questions": questions,
             }))],
         },
@@ -41,47 +43,52 @@ fn script() -> Value {
             "expect": {
                 "tool_result": "\"1\":{\"selected\":2,\"text\":\"blue\",\"type\":\"single_choice\"}",
             },
-            "steps": [call("setStepStatus", json!({
+            "steps": [tool_call("setStepStatus", json!({
                 "step_id": "step_1", "status": "completed", "result": "blue",
             }))],
         },
         {
             "expect": { "tool_result": "Proceed immediately to next step: serve" },
-            "steps": [call("startBackgroundTask", json!({
+            "steps": [tool_call("startBackgroundTask", json!({
                 "tool_name": "cli_based_tool",
                 "arguments": { "command": "echo ready; sleep 300" },
             }))],
         },
         {
             "expect": { "tool_result": "\"task_id\":\"task_1\"" },
-            "steps": [call("getBackgroundTask", json!({ "task_id": "task_1", "wait_seconds": 30 }))],
+            "steps": [tool_call("getBackgroundTask", json!({ "task_id": "task_1", "wait_seconds": 30 }))],
         },
         {
             "expect": { "tool_result": "\"stdout\":\"ready\\n\",\"stdout_offset\":6" },
-            "steps": [call("cancelBackgroundTask", json!({ "task_id": "task_1" }))],
+            "steps": [tool_call("cancelBackgroundTask", json!({ "task_id": "task_1" }))],
         },
         {
             "expect": { "tool_result": "\"cancelled\":true" },
-            "steps": [call("calculate", json!({ "expression": "0.1 + 0.2" }))],
+            "steps": [tool_call("calculate", json!({ "expression": "0.1 + 0.2" }))],
         },
         {
             "expect": { "tool_result": "\"result\":\"0.3\"" },
-            "steps": [call("completePlan", json!({ "status": "completed", "summary": "served" }))],
+            "steps": [tool_call(
+                "completePlan",
+                json!({ "status": "completed", "summary": "served" }),
+            )],
         },
         { "steps": [{ "text": "The page is there." }] },
     ] })
 }
 
-fn plain(command: Command) -> Command {
+fn with_xterm(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
 #[test]
 fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
     let Some(house) = set_up_house() else { return };
-    ask_about_reading(&house);
-    house.script(&script());
-    let Some(mut running) = on_terminal(&house, "run 'make a page'", plain) else { return };
+    disable_shipped_rules(&house);
+    house.set_script(&work_script());
+    let Some(mut running) = run_on_terminal(&house, "run 'make a page'", with_xterm) else {
+        return;
+    };
     // The prompt shows the plan.
     running.wait_for_text("1. ask");
     running.wait_for_question();
@@ -104,19 +111,19 @@ fn plan_with_a_question_and_a_background_task_is_approved_and_executed() {
     for repeated in ["plan_id", "completed_at", "instruction", "responses"] {
         assert!(!output.stdout.contains(repeated), "{repeated}: {output}");
     }
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn plan_starts_and_questions_return_at_once_without_a_user() {
     let Some(house) = set_up_house() else { return };
     let questions = json!([{ "text": "Which colour?" }]);
-    house.script(&json!({ "answers": [
-        { "steps": [call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
-        { "steps": [call("startPlan", json!({}))] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [tool_call("createPlan", json!({ "title": "A page", "steps": ["ask"] }))] },
+        { "steps": [tool_call("startPlan", json!({}))] },
         {
             "expect": { "tool_result": "no user was available to approve" },
-            "steps": [call("request_clarification", json!({
+            "steps": [tool_call("request_clarification", json!({
                 "context": "The page", "questions": questions,
             }))],
         },
@@ -134,11 +141,11 @@ fn plan_events_contain_the_complete_plan() {
     let Some(house) = set_up_house() else { return };
     let steps: Vec<String> = (0..500).map(|number| format!("step {number}")).collect();
     let many: Vec<String> = (0..10_000).map(|number| format!("step {number}")).collect();
-    house.script(&json!({ "answers": [
-        { "steps": [call("createPlan", json!({ "title": "A book", "steps": many }))] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [tool_call("createPlan", json!({ "title": "A book", "steps": many }))] },
         {
             "expect": { "tool_result": "a plan has at most 500 steps" },
-            "steps": [call("createPlan", json!({ "title": "A book", "steps": steps }))],
+            "steps": [tool_call("createPlan", json!({ "title": "A book", "steps": steps }))],
         },
         { "steps": [{ "text": "Planned." }] },
     ] }));

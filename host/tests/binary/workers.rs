@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::support::{House, fixture};
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn die(how: &str) -> Value {
-    call("die_of_hostile", json!({ "how": how }))
+fn die_call(how: &str) -> Value {
+    tool_call("die_of_hostile", json!({ "how": how }))
 }
 
-fn tally() -> Value {
-    call("tally_of_hostile", json!({}))
+fn tally_call() -> Value {
+    tool_call("tally_of_hostile", json!({}))
 }
 
 /// Returns an installation whose model makes these calls, one per answer, and then finishes. Each
 /// result must contain its text.
-fn house_of(calls: &[(Value, &str)]) -> Option<House> {
+fn house_with_calls(calls: &[(Value, &str)]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hostile"));
     let mut answers = Vec::new();
@@ -30,7 +30,7 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
         expect = json!({ "tool_result": result });
     }
     answers.push(json!({ "expect": expect, "steps": [{ "text": "done" }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     Some(house)
 }
 
@@ -38,14 +38,16 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
 /// with the saved state.
 #[track_caller]
 fn assert_survives(how: &str, told: &str) {
-    let Some(house) =
-        house_of(&[(tally(), "\"tally\":1"), (die(how), told), (tally(), "\"tally\":2")])
-    else {
+    let Some(house) = house_with_calls(&[
+        (tally_call(), "\"tally\":1"),
+        (die_call(how), told),
+        (tally_call(), "\"tally\":2"),
+    ]) else {
         return;
     };
     let output = house.run(&["run", "--yes", "go"]).code(0);
     assert_eq!(output.stdout, "done\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -97,14 +99,14 @@ fn worker_that_sends_invalid_messages_is_ended() {
 #[test]
 fn plugin_is_disabled_after_five_worker_crashes() {
     let abort = "was killed by signal 6";
-    let Some(house) = house_of(&[
-        (die("abort"), abort),
-        (die("abort"), abort),
-        (die("abort"), abort),
-        (die("abort"), abort),
-        (die("abort"), abort),
-        (tally(), "its worker crashed 5 times"),
-        (tally(), "`/plugin reload fixture-hostile` restarts it in a conversation"),
+    let Some(house) = house_with_calls(&[
+        (die_call("abort"), abort),
+        (die_call("abort"), abort),
+        (die_call("abort"), abort),
+        (die_call("abort"), abort),
+        (die_call("abort"), abort),
+        (tally_call(), "its worker crashed 5 times"),
+        (tally_call(), "`/plugin reload fixture-hostile` restarts it in a conversation"),
     ]) else {
         return;
     };
@@ -117,12 +119,12 @@ fn plugin_is_disabled_after_five_worker_crashes() {
 #[test]
 fn untrusted_plugin_is_reported_once_despite_worker_restarts() {
     let Some(house) = House::new() else { return };
-    house.drop_in(&fixture("hostile"));
+    house.ship_to_user(&fixture("hostile"));
     let expect = json!({ "tool_result": "was killed by signal 6" });
-    house.script(&json!({ "answers": [
-        { "steps": [die("abort")] },
-        { "expect": expect, "steps": [die("abort")] },
-        { "expect": expect, "steps": [tally()] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [die_call("abort")] },
+        { "expect": expect, "steps": [die_call("abort")] },
+        { "expect": expect, "steps": [tally_call()] },
         { "expect": { "tool_result": "\"tally\":1" }, "steps": [{ "text": "done" }] },
     ] }));
     let output = house.run(&["run", "--yes", "go"]).code(0);
@@ -132,7 +134,7 @@ fn untrusted_plugin_is_reported_once_despite_worker_restarts() {
 #[test]
 fn ctrl_c_ends_a_worker_call_that_ignores_cancellation() {
     for how in ["loop", "deadlock", "children"] {
-        let Some(house) = house_of(&[(die(how), "never")]) else { return };
+        let Some(house) = house_with_calls(&[(die_call(how), "never")]) else { return };
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
         running.wait_for_error("] die_of_hostile");
         if how == "children" {
@@ -140,40 +142,43 @@ fn ctrl_c_ends_a_worker_call_that_ignores_cancellation() {
         } else {
             house.wait_for_log("about to");
         }
-        running.signal("INT");
+        running.send_signal("INT");
         running.finish().code(130);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn a_killed_host_takes_a_worker_and_its_children_with_it() {
-    let Some(house) = house_of(&[(die("children"), "never")]) else { return };
+    let Some(house) = house_with_calls(&[(die_call("children"), "never")]) else { return };
     let running = house.command(&["run", "--yes", "go"]).no_input().start();
     house.wait_for_log("has children");
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.finish().code(137);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn a_call_past_its_deadline_ends_its_worker() {
-    let Some(house) = house_of(&[(die("loop"), "took longer than"), (tally(), "\"tally\":1")])
+    let Some(house) =
+        house_with_calls(&[(die_call("loop"), "took longer than"), (tally_call(), "\"tally\":1")])
     else {
         return;
     };
     let run = house.command(&["run", "--yes", "go"]);
     run.variable("JAATO_SESSION_CALL_DEADLINE_MS", "300").run().code(0);
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn untrusted_worker_aborts_at_its_memory_limit() {
     let Some(house) = House::new() else { return };
-    house.drop_in(&fixture("hostile"));
-    let hog = json!({ "steps": [die("hog")] });
+    house.ship_to_user(&fixture("hostile"));
+    let hog = json!({ "steps": [die_call("hog")] });
     let told = json!({ "tool_result": "was killed by signal 6 (abort)" });
-    house.script(&json!({ "answers": [hog, { "expect": told, "steps": [{ "text": "done" }] }] }));
+    house.set_script(
+        &json!({ "answers": [hog, { "expect": told, "steps": [{ "text": "done" }] }] }),
+    );
     house.run(&["run", "--yes", "go"]).code(1);
 }
 
@@ -182,9 +187,9 @@ fn open_files_are_limited_in_all_workers_and_memory_in_untrusted_ones() {
     for (shipped, memory) in [(true, "unlimited"), (false, "2147483648")] {
         let Some(house) = House::new() else { return };
         let hostile = fixture("hostile");
-        let _ = if shipped { house.ship(&hostile) } else { house.drop_in(&hostile) };
-        house.script(
-            &json!({ "answers": [{ "steps": [tally()] }, { "steps": [{ "text": "done" }] }] }),
+        let _ = if shipped { house.ship(&hostile) } else { house.ship_to_user(&hostile) };
+        house.set_script(
+            &json!({ "answers": [{ "steps": [tally_call()] }, { "steps": [{ "text": "done" }] }] }),
         );
         let mut chat = house.command(&["chat", "--yes"]).start();
         chat.write(b"go\n");
@@ -203,7 +208,7 @@ fn open_files_are_limited_in_all_workers_and_memory_in_untrusted_ones() {
             ("512", memory)
         );
         chat.finish().code(0);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -219,7 +224,7 @@ fn plugin_isolated_by_the_user_runs_in_a_worker() {
     house.configure("[plugins]\nisolated = [\"fixture-probe\"]\n");
     assert_eq!(runs(&house), "in a worker, because `[plugins] isolated` names it");
     let arguments = json!({ "text": "hello" }).to_string();
-    let output = house.run(&["call", "echo", &arguments]).silent();
+    let output = house.run(&["call", "echo", &arguments]).expect_silent();
     assert_eq!(output.json()["text"], "hello");
 }
 
@@ -266,19 +271,19 @@ fn session_survives_every_kind_of_worker_death() {
         let place = house.user_plugins().join(name.replace("hostile", &format!("hostil{letter}")));
         std::fs::create_dir_all(house.user_plugins()).unwrap();
         std::fs::write(&place, renamed_plugin(letter)).unwrap();
-        let step = call(&format!("die_of_hostil{letter}"), json!({ "how": how }));
+        let step = tool_call(&format!("die_of_hostil{letter}"), json!({ "how": how }));
         answers.push(json!({ "expect": expect, "steps": [step] }));
         expect = json!({ "tool_result": told });
     }
-    let question = call("get_environment", json!({ "aspect": "os" }));
+    let question = tool_call("get_environment", json!({ "aspect": "os" }));
     answers.push(json!({ "expect": expect, "steps": [question] }));
     let expect = json!({ "tool_result": "\"type\":\"linux\"", "messages": 2 * ways.len() + 3 });
     answers.push(json!({ "expect": expect, "steps": [{ "text": "It is Linux." }] }));
-    house.script(&json!({ "answers": answers }));
+    house.set_script(&json!({ "answers": answers }));
     let run = house.command(&["run", "--yes", "Which system is this?"]);
     let output = run.variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000").run().code(0);
     assert_eq!(output.stdout, "It is Linux.\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
@@ -301,11 +306,11 @@ fn worker_gets_only_variables_of_its_manifest_and_untrusted_gets_no_secret() {
         assert!(json.get("NOT_NAMED").is_none(), "{json}");
         json
     };
-    let file = house.drop_in(&fixture("hostile"));
+    let file = house.ship_to_user(&fixture("hostile"));
     let json = variables(&house);
     assert!(json.get("HOSTILE_TOKEN").is_none(), "{json}");
     assert!(json.get("HOSTILE_DATABASE").is_none(), "{json}");
-    let shown = house.run(&["plugin", "show", "fixture-hostile", "--json"]).silent().json();
+    let shown = house.run(&["plugin", "show", "fixture-hostile", "--json"]).expect_silent().json();
     let (file, digest) = (file.to_str().unwrap(), shown["sha256"].as_str().unwrap());
     house.run(&["plugin", "trust", file, "--sha256", digest]).code(0);
     let json = variables(&house);

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::cli::with_cli;
+use crate::support::cli::house_with_cli;
 use crate::support::{Command, House, fixtures, library_name};
-use crate::terminal::on_terminal;
+use crate::terminal::run_on_terminal;
 
 const TOOLS: [&str; 5] =
     ["tool_todo", "tool_clarification", "tool_background", "tool_memory", "tool_prompts"];
@@ -18,8 +18,8 @@ const SERVER: &str = "echo listening; while [ ! -e asked ]; do sleep 0.1; done; 
     touch answered; sleep 300";
 
 fn set_up_house() -> Option<House> {
-    let house = with_cli()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let house = house_with_cli()?;
+    let plugins = fixtures::test_house()?.join("plugins");
     for name in TOOLS {
         house.ship(&plugins.join(library_name(name)));
     }
@@ -28,16 +28,16 @@ fn set_up_house() -> Option<House> {
     Some(house)
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+fn tool_call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn answer_after(result: &str, step: Value) -> Value {
+fn expect_result(result: &str, step: Value) -> Value {
     json!({ "expect": { "tool_result": result }, "steps": [step] })
 }
 
-fn read_on(offset: u64) -> Value {
-    call(
+fn read_on_call(offset: u64) -> Value {
+    tool_call(
         "getBackgroundTask",
         json!({
             "task_id": "task_1", "stdout_offset": offset, "wait_seconds": 30,
@@ -50,7 +50,7 @@ fn first_day() -> Value {
     let questions = json!([{ "text": "Which colour?", "choices": ["red", "blue"] }]);
     let step = |id: &str, result: &str| {
         let done = json!({ "step_id": id, "status": "completed", "result": result });
-        call("setStepStatus", done)
+        tool_call("setStepStatus", done)
     };
     let fact = json!({
         "content": "The page is blue, by choice.", "description": "the colour of the page",
@@ -61,31 +61,37 @@ fn first_day() -> Value {
     json!({ "answers": [
         {
             "expect": { "data": "- publish: Use when a page goes out." },
-            "steps": [call("use_prompt", json!({ "name": "publish" }))],
+            "steps": [tool_call("use_prompt", json!({ "name": "publish" }))],
         },
-        answer_after("Ask for the colour.", call("createPlan", json!({
+        expect_result("Ask for the colour.", tool_call("createPlan", json!({
             "title": "The page", "steps": ["choose a colour", "serve it"],
         }))),
-        answer_after("\"plan_id\":\"plan_1\"", call("startPlan", json!({}))),
-        answer_after("\"confirmed\":true", call("request_clarification", json!({
+        expect_result("\"plan_id\":\"plan_1\"", tool_call("startPlan", json!({}))),
+        expect_result("\"confirmed\":true", tool_call("request_clarification", json!({
             "context": "The page", "questions": questions,
         }))),
-        answer_after("\"text\":\"blue\"", call("store_memory", fact)),
-        answer_after("Stored memory: the colour of the page", step("step_1", "blue")),
-        answer_after("Proceed immediately to next step: serve it", call("startBackgroundTask", serve)),
-        answer_after("\"task_id\":\"task_1\"", read_on(0)),
-        answer_after("\"stdout\":\"listening\\n\",\"stdout_offset\":10", ends("It listens.")),
+        expect_result("\"text\":\"blue\"", tool_call("store_memory", fact)),
+        expect_result("Stored memory: the colour of the page", step("step_1", "blue")),
+        expect_result("Proceed immediately to next step: serve it", tool_call("startBackgroundTask", serve)),
+        expect_result("\"task_id\":\"task_1\"", read_on_call(0)),
+        expect_result("\"stdout\":\"listening\\n\",\"stdout_offset\":10", ends("It listens.")),
         {
             "expect": { "prompt": "was it asked for?" },
-            "steps": [call("cli_based_tool", json!({
+            "steps": [tool_call("cli_based_tool", json!({
                 "command": "touch asked; while [ ! -e answered ]; do sleep 0.1; done",
             }))],
         },
-        answer_after("\"returncode\":0", read_on(10)),
-        answer_after("\"stdout\":\"GET /\\n\",\"stdout_offset\":16", step("step_2", "served")),
-        answer_after("step", call("completePlan", json!({ "status": "completed", "summary": "out" }))),
-        answer_after("completed", call("cancelBackgroundTask", json!({ "task_id": "task_1" }))),
-        answer_after("\"cancelled\":true", ends("It was.")),
+        expect_result("\"returncode\":0", read_on_call(10)),
+        expect_result("\"stdout\":\"GET /\\n\",\"stdout_offset\":16", step("step_2", "served")),
+        expect_result(
+            "step",
+            tool_call("completePlan", json!({ "status": "completed", "summary": "out" })),
+        ),
+        expect_result(
+            "completed",
+            tool_call("cancelBackgroundTask", json!({ "task_id": "task_1" })),
+        ),
+        expect_result("\"cancelled\":true", ends("It was.")),
     ] })
 }
 
@@ -94,21 +100,23 @@ fn second_day() -> Value {
     json!({ "answers": [
         {
             "expect": { "data": "- [page, colour]: the colour of the page" },
-            "steps": [call("retrieve_memories", json!({ "tags": ["colour"] }))],
+            "steps": [tool_call("retrieve_memories", json!({ "tags": ["colour"] }))],
         },
-        answer_after("The page is blue, by choice.", json!({ "text": "Blue." })),
+        expect_result("The page is blue, by choice.", json!({ "text": "Blue." })),
     ] })
 }
 
-fn plain(command: Command) -> Command {
+fn with_xterm(command: Command) -> Command {
     command.variable("TERM", "xterm")
 }
 
 #[test]
 fn all_work_tools_complete_one_task_over_two_sessions() {
     let Some(house) = set_up_house() else { return };
-    house.script(&first_day());
-    let Some(mut running) = on_terminal(&house, "chat 'publish the page'", plain) else { return };
+    house.set_script(&first_day());
+    let Some(mut running) = run_on_terminal(&house, "chat 'publish the page'", with_xterm) else {
+        return;
+    };
     running.wait_for_text("1. choose a colour");
     running.wait_for_question();
     running.write(b"y\n");
@@ -128,10 +136,10 @@ fn all_work_tools_complete_one_task_over_two_sessions() {
     running.wait_for_text("It was.");
     running.write(b"/quit\r");
     running.wait_with_open_input().code(0);
-    house.nothing_lives();
+    house.assert_no_processes();
 
-    house.script(&second_day());
+    house.set_script(&second_day());
     let output = house.run(&["run", "which colour has the page?"]).code(0);
     assert_eq!(output.stdout, "Blue.\n", "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -8,17 +8,17 @@ use std::os::unix::fs::{FileExt as _, symlink};
 use expect_test::expect_file;
 use serde_json::{Value, json};
 
-use crate::cli::{cli_house, shell};
+use crate::cli::{cli_house, shell_arguments};
 use crate::house;
-use crate::private::tree;
+use crate::private::list_tree;
 use crate::support::{House, NOBODY, Output, fixture, fixtures, is_root, set_mode};
 
-fn trust(house: &House) {
+fn trust_workspace(house: &House) {
     house.run(&["trust"]).code(0);
 }
 
 /// Returns the reported workspace values that have no effect.
-fn not_used(output: &Output) -> Vec<String> {
+fn unused_messages(output: &Output) -> Vec<String> {
     let lines = output.stderr.lines().filter(|line| line.contains("is not used"));
     lines.map(|line| line.split(['`']).nth(1).unwrap().to_owned()).collect()
 }
@@ -26,7 +26,7 @@ fn not_used(output: &Output) -> Vec<String> {
 #[test]
 fn prompt_file_set_by_a_workspace_must_be_inside_it() {
     let house = house!();
-    house.script(&json!({ "answers": [] }));
+    house.set_script(&json!({ "answers": [] }));
     house.write("home/secret", "the key");
     house.write("workspace/docs/prompt.md", "Be brief.");
     symlink(house.home().join("secret"), house.workspace().join("link")).unwrap();
@@ -35,7 +35,7 @@ fn prompt_file_set_by_a_workspace_must_be_inside_it() {
     assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
     let shown = |file: &str| {
         house.write("workspace/.jaato/config.toml", &format!("prompt.file = \"{file}\"\n"));
-        trust(&house);
+        trust_workspace(&house);
         let output = house.run(&["run", "--show-prompt", "hello"]);
         assert!(!output.to_string().contains("the key"), "{file}: {output}");
         output
@@ -44,7 +44,7 @@ fn prompt_file_set_by_a_workspace_must_be_inside_it() {
     let secret = house.home().join("secret").display().to_string();
     for outside in ["~/secret", "../home/secret", "docs/../../home/secret", "/dev/zero", &secret] {
         let output = shown(outside).code(0);
-        assert_eq!(not_used(&output), ["prompt.file"], "{outside}: {output}");
+        assert_eq!(unused_messages(&output), ["prompt.file"], "{outside}: {output}");
     }
     for refused in ["link", "folder/secret", "fifo", "docs"] {
         let output = shown(refused).code(3);
@@ -53,9 +53,9 @@ fn prompt_file_set_by_a_workspace_must_be_inside_it() {
     // A variable in the workspace's `.env` does not bypass this.
     fs::remove_file(house.workspace().join(".jaato/config.toml")).unwrap();
     house.write("workspace/.env", &format!("JAATO_PROMPT_FILE={secret}\n"));
-    trust(&house);
+    trust_workspace(&house);
     let output = house.run(&["run", "--show-prompt", "hello"]).code(0);
-    assert_eq!(not_used(&output), ["JAATO_PROMPT_FILE"]);
+    assert_eq!(unused_messages(&output), ["JAATO_PROMPT_FILE"]);
     assert!(!output.stdout.contains("the key"));
 
     // The user may name any file, but jaato waits for none.
@@ -77,19 +77,19 @@ fn workspace_cannot_set_the_shell_or_allowed_folders() {
             evil.display()
         ),
     );
-    trust(&house);
-    let output = house.run(&["call", "cli_based_tool", &shell("echo honest")]).code(0);
+    trust_workspace(&house);
+    let output = house.run(&["call", "cli_based_tool", &shell_arguments("echo honest")]).code(0);
     assert!(output.stdout.contains("honest"), "{output}");
     assert!(!house.workspace().join("ran").exists());
     let output = house.run(&["tool", "list"]).code(0);
-    let mut told = not_used(&output);
+    let mut told = unused_messages(&output);
     told.sort();
     assert_eq!(told, ["allowed_paths", "shell"], "{output}");
     assert!(output.stderr.contains("workspace/.jaato/config.toml:2)"), "{output}");
 
     // The user's own value applies instead, and their own file may set all of them.
     house.configure(&format!("[plugins.tool-cli]\nshell = \"{}\"\n", evil.display()));
-    let output = house.run(&["call", "cli_based_tool", &shell("echo honest")]).code(0);
+    let output = house.run(&["call", "cli_based_tool", &shell_arguments("echo honest")]).code(0);
     assert!(output.stdout.contains("evil"), "{output}");
 }
 
@@ -106,7 +106,7 @@ fn workspace_cannot_loosen_the_users_settings() {
         "workspace/.env",
         "JAATO_OFFLINE=no\nJAATO_LOCAL_DOWNLOAD=1\nJAATO_PLUGIN_PATH=/tmp\nJAATO_TOOLS_ENABLED=x\nJAATO_TOOLS_CLI_PASS=A\n",
     );
-    trust(&house);
+    trust_workspace(&house);
     let output = house.run(&["config", "show"]).code(0);
     let keys = ["offline", "plugin_dirs", "local.download", "tools.enabled", "tools.cli.pass"];
     let variables = [
@@ -117,7 +117,7 @@ fn workspace_cannot_loosen_the_users_settings() {
         "JAATO_TOOLS_CLI_PASS",
     ];
     let expected: Vec<_> = keys.into_iter().chain(variables).map(str::to_owned).collect();
-    assert_eq!(not_used(&output), expected, "{output}");
+    assert_eq!(unused_messages(&output), expected, "{output}");
     // Nothing else chose an environment.
     assert!(output.stdout.contains("environment = \"docker\""), "{output}");
 
@@ -128,8 +128,8 @@ fn workspace_cannot_loosen_the_users_settings() {
         "workspace/.jaato/config.toml",
         "offline = true\n[tools]\nenabled = [\"get_environment\"]\n",
     );
-    trust(&house);
-    let output = house.run(&["config", "show"]).silent();
+    trust_workspace(&house);
+    let output = house.run(&["config", "show"]).expect_silent();
     assert!(output.stdout.contains("offline = true"), "{output}");
 }
 
@@ -141,7 +141,7 @@ fn symlinked_plugin_folder_of_a_workspace_is_not_used() {
     fs::create_dir_all(house.workspace().join(".jaato")).unwrap();
     let plugins = house.workspace().join(".jaato/plugins");
     symlink("../vendor", &plugins).unwrap();
-    trust(&house);
+    trust_workspace(&house);
     // As after a `git pull`.
     fs::copy(fixture("echo"), vendor.join("echo.so")).unwrap();
     let tools = || house.run(&["tool", "list"]).code(0);
@@ -150,17 +150,17 @@ fn symlinked_plugin_folder_of_a_workspace_is_not_used() {
     fs::remove_file(&plugins).unwrap();
     fs::create_dir(&plugins).unwrap();
     symlink("../../vendor/echo.so", plugins.join("link.so")).unwrap();
-    trust(&house);
+    trust_workspace(&house);
     let output = tools();
     assert!(!output.stdout.contains("count_bytes_echo"), "{output}");
     assert!(output.stderr.contains("links are not followed in a workspace"), "{output}");
 
     fs::remove_file(plugins.join("link.so")).unwrap();
     fs::copy(fixture("echo"), plugins.join("echo.so")).unwrap();
-    trust(&house);
+    trust_workspace(&house);
     assert!(tools().stdout.contains("count_bytes_echo"));
     // The running file is a copy with exactly that content, which no other user can write.
-    let copies = fs::read_dir(house.cache().join("workspace-plugins")).unwrap();
+    let copies = fs::read_dir(house.cache_folder().join("workspace-plugins")).unwrap();
     let copies: Vec<_> = copies.map(|entry| entry.unwrap().path()).collect();
     assert_eq!(copies.len(), 1);
     assert!(fs::read(&copies[0]).unwrap() == fs::read(plugins.join("echo.so")).unwrap());
@@ -170,8 +170,8 @@ fn symlinked_plugin_folder_of_a_workspace_is_not_used() {
 #[test]
 fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
     let deep = "d/".repeat(20);
-    type Prepare<'a> = &'a dyn Fn(&std::path::Path);
-    let cases: [(&str, Prepare<'_>); 4] = [
+    type PrepareHouse<'a> = &'a dyn Fn(&std::path::Path);
+    let cases: [(&str, PrepareHouse<'_>); 4] = [
         ("a name that is not UTF-8", &|folder| {
             fs::write(folder.join(std::ffi::OsStr::from_bytes(b"m\xffn")), "").unwrap();
         }),
@@ -192,13 +192,13 @@ fn unusual_files_in_the_jaato_folder_do_not_stop_jaato() {
             let folder = house.workspace().join(".jaato");
             house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
             if is_trusted_before {
-                trust(&house);
+                trust_workspace(&house);
             }
             make(&folder);
             let mut command = house.command(&["plugin", "list"]);
             if is_root() {
                 let own = [house.path().to_owned(), house.path().join("run")];
-                for path in tree(&house.home()).into_iter().chain(own) {
+                for path in list_tree(&house.home()).into_iter().chain(own) {
                     std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
                 }
                 command = command.user(NOBODY);
@@ -258,7 +258,7 @@ const BEGIN: &str = "<!-- plugins' settings: made from the plugins, do not edit 
 const END: &str = "<!-- end of plugins' settings -->";
 
 /// Lists each setting of each shipped plugin, and whether a trusted workspace may set it.
-fn settings_as_markdown(house: &House) -> String {
+fn settings_table(house: &House) -> String {
     let list = house.run(&["plugin", "list", "--json"]).code(0).json();
     let mut table = String::from("| plugin | setting | a trusted workspace |\n|---|---|---|\n");
     let mut rows = Vec::new();
@@ -281,7 +281,7 @@ fn settings_as_markdown(house: &House) -> String {
 #[test]
 fn documentation_lists_who_may_set_each_plugin_setting() {
     let Some(house) = House::without_plugins() else { return };
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     for plugin in fs::read_dir(plugins).unwrap() {
         house.ship(&plugin.unwrap().path());
     }
@@ -289,7 +289,7 @@ fn documentation_lists_who_may_set_each_plugin_setting() {
     let text = fs::read_to_string(path).unwrap();
     let (head, rest) = text.split_once(BEGIN).expect("the table's first mark");
     let (_, tail) = rest.split_once(END).expect("the table's last mark");
-    let table = settings_as_markdown(&house);
+    let table = settings_table(&house);
     assert!(table.lines().count() > 20, "{table}");
     expect_file![path].assert_eq(&format!("{head}{BEGIN}{table}{END}{tail}"));
 }

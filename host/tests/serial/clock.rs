@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::house;
-use crate::support::answers::{call, says, told};
-use crate::support::cli::with_cli;
+use crate::support::answers::{call_answer, text_answer, with_expectation};
+use crate::support::cli::house_with_cli;
 use crate::support::command::LOOK_AGAIN;
-use crate::support::screen::recorded;
-use crate::support::server::{Answer, Gate, Server, Step, choices, end};
-use crate::support::shells::{Calls, furnish_with, output, reason};
+use crate::support::screen::run_recorded;
+use crate::support::server::{Answer, AnswerGate, BodyStep, Server, choice_events, stream_end};
+use crate::support::shells::{ShellCalls, house_with_shell_settings, output_text, return_reason};
 use crate::support::{Command, fixture, openai};
 
 /// Needs a clock that advances on its own, so this one test waits for the real one.
@@ -19,25 +19,29 @@ use crate::support::{Command, fixture, openai};
 fn answer_that_arrived_while_jaato_was_suspended_is_read() {
     const IDLE: Duration = Duration::from_millis(1_500);
     let house = house!();
-    openai::furnish(&house);
+    openai::ship_openai(&house);
     house.configure_more("provider_idle_ms = 1500\nattempts_max = 1\n");
-    let gate = Gate::closed();
+    let gate = AnswerGate::closed();
     let said = [json!({ "delta": { "content": "here" }, "finish_reason": "stop" })];
-    let steps = vec![Step::Wait(gate.clone()), Step::Bytes(choices(&said)), Step::Bytes(end())];
+    let steps = vec![
+        BodyStep::Wait(gate.clone()),
+        BodyStep::Bytes(choice_events(&said)),
+        BodyStep::Bytes(stream_end()),
+    ];
     let server = Server::start([Answer::stream(steps)]);
-    let running = openai::at(&house, &server, &openai::RUN).no_input().start();
+    let running = openai::openai_command(&house, &server, &openai::RUN).no_input().start();
     let begun = Instant::now();
-    while server.asked().is_empty() {
+    while server.requests().is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "no request is sent");
         std::thread::sleep(LOOK_AGAIN);
     }
-    running.signal("STOP");
+    running.send_signal("STOP");
     let stopped = Instant::now();
     while stopped.elapsed() < IDLE * 2 {
         std::thread::sleep(LOOK_AGAIN);
     }
     gate.open();
-    running.signal("CONT");
+    running.send_signal("CONT");
     let output = running.finish().code(0);
     assert_eq!(output.stdout, "here\n", "{output}");
 }
@@ -45,11 +49,11 @@ fn answer_that_arrived_while_jaato_was_suspended_is_read() {
 #[test]
 fn configured_idle_timeout_ends_the_wait_for_a_busy_program() {
     let set = "[plugins.tool-interactive-shell]\nidle_timeout = 0.2\n";
-    let Some(house) = furnish_with(set) else { return };
-    let mut calls = Calls::of(&house);
+    let Some(house) = house_with_shell_settings(set) else { return };
+    let mut calls = ShellCalls::in_house(&house);
     let asked = json!({ "command": "sh -c 'echo listening; exec sleep 600'" });
     let told = calls.call("shell_spawn", &asked);
-    assert_eq!((output(&told), reason(&told)), ("listening\n", "silence"));
+    assert_eq!((output_text(&told), return_reason(&told)), ("listening\n", "silence"));
     assert!(told["note"].as_str().unwrap().contains("serves"), "{told}");
     assert!(told["waited_ms"].as_u64().unwrap() < 8_000, "the call would wait for 10 s: {told}");
     calls.end(&house);
@@ -58,12 +62,12 @@ fn configured_idle_timeout_ends_the_wait_for_a_busy_program() {
 #[test]
 fn unused_shell_session_is_closed_and_the_model_learns_why() {
     let idle = "[plugins.tool-interactive-shell]\nmax_idle = 0.3\n";
-    let Some(house) = furnish_with(idle) else { return };
-    let mut calls = Calls::of(&house);
+    let Some(house) = house_with_shell_settings(idle) else { return };
+    let mut calls = ShellCalls::in_house(&house);
     let spawn = json!({ "command": "sleep 300 | cat", "session_name": "old", "timeout": 0.05 });
     let session = calls.call("shell_spawn", &spawn)["session_id"].as_str().unwrap().to_owned();
     house.wait_for_no_process("sleep 300");
-    let read = calls.refused("shell_read", &json!({ "session_id": session }));
+    let read = calls.call_refused("shell_read", &json!({ "session_id": session }));
     assert_eq!(
         read["message"],
         format!("no session with id `{session}`: it was closed after 0.3 s without use")
@@ -74,13 +78,13 @@ fn unused_shell_session_is_closed_and_the_model_learns_why() {
 #[test]
 fn session_is_closed_at_its_maximum_lifetime_even_if_used() {
     let lifetime = "[plugins.tool-interactive-shell]\nmax_lifetime = 0.5\n";
-    let Some(house) = furnish_with(lifetime) else { return };
-    let mut calls = Calls::of(&house);
+    let Some(house) = house_with_shell_settings(lifetime) else { return };
+    let mut calls = ShellCalls::in_house(&house);
     let (session, _) = calls.spawn("cat");
     let read = json!({ "session_id": session, "wait_for": "never", "timeout": 20 });
     let ended = calls.call("shell_read", &read);
-    assert_eq!((reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
-    let gone = calls.refused("shell_read", &json!({ "session_id": session }));
+    assert_eq!((return_reason(&ended), &ended["is_alive"]), ("exit", &json!(false)));
+    let gone = calls.call_refused("shell_read", &json!({ "session_id": session }));
     assert!(gone["message"].as_str().unwrap().contains("the maximum lifetime of a session"));
     calls.end(&house);
 }
@@ -88,18 +92,18 @@ fn session_is_closed_at_its_maximum_lifetime_even_if_used() {
 /// A question accepts answers 300 ms after it is drawn, and the keys must arrive before that.
 #[test]
 fn keys_typed_before_a_question_accepts_answers_return_to_the_draft() {
-    let Some(house) = with_cli() else { return };
+    let Some(house) = house_with_cli() else { return };
     house.ship(&fixture("probe"));
     let wait = json!({ "command": "while [ ! -e go ]; do sleep 0.01; done" });
-    house.script(&json!({ "answers": [
-        call("cli_based_tool", wait),
-        call("count", json!({})),
-        told("tool_result", "\"count\":1", says("counted")),
-        told("prompt", "yes, half a draft", says("the end")),
+    house.set_script(&json!({ "answers": [
+        call_answer("cli_based_tool", wait),
+        call_answer("count", json!({})),
+        with_expectation("tool_result", "\"count\":1", text_answer("counted")),
+        with_expectation("prompt", "yes, half a draft", text_answer("the end")),
     ] }));
     let line = format!("exec '{}' chat --allow cli_based_tool go", house.binary().display());
     let editing = |command: Command| command.variable("TERM", "xterm");
-    let Some(mut running) = recorded(&house, &line, Path::new("/dev/null"), editing) else {
+    let Some(mut running) = run_recorded(&house, &line, Path::new("/dev/null"), editing) else {
         return;
     };
     running.wait_for_text("> ");
@@ -119,5 +123,5 @@ fn keys_typed_before_a_question_accepts_answers_return_to_the_draft() {
     running.wait_for_text("> ");
     running.write(b"\x04");
     running.wait_with_open_input().code(0);
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -12,7 +12,7 @@ use crate::support::{fixtures, library_name};
 #[test]
 fn search_of_a_growing_file_ends() {
     let house = house!();
-    let plugins = fixtures::house().unwrap().join("plugins");
+    let plugins = fixtures::test_house().unwrap().join("plugins");
     for plugin in ["tool_filesystem_query", "environment_local"] {
         house.ship(&plugins.join(library_name(plugin)));
     }

@@ -8,7 +8,9 @@ use std::process::{Child, Command as Program, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::shells::{Calls, furnish, is_there, output, reason};
+use crate::support::shells::{
+    ShellCalls, house_with_shells, is_installed, output_text, return_reason,
+};
 use crate::support::{is_root, skip};
 
 /// Number of attempts to reach a starting server.
@@ -16,9 +18,9 @@ const LOOKS: usize = 200;
 
 /// A server that ends with the test, and its folder. The folder is not the installation's, whose
 /// processes must end.
-struct Server(Child, #[expect(dead_code, reason = "goes with the server")] TempDir);
+struct ServerProcess(Child, #[expect(dead_code, reason = "goes with the server")] TempDir);
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -29,7 +31,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn wait_until_it_listens(port: u16) {
+fn wait_until_listening(port: u16) {
     for _ in 0..LOOKS {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return;
@@ -40,7 +42,7 @@ fn wait_until_it_listens(port: u16) {
 }
 
 /// Creates a key without a password.
-fn key(folder: &Path, name: &str) -> PathBuf {
+fn create_key(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     let made = Program::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f"])
@@ -51,7 +53,7 @@ fn key(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Starts a server that accepts this key, which only root can do.
-fn sshd() -> Option<(Server, String)> {
+fn start_sshd() -> Option<(ServerProcess, String)> {
     let sshd = PathBuf::from("/usr/sbin/sshd");
     if !is_root() || !sshd.is_file() {
         skip("no `sshd` can be started here");
@@ -59,7 +61,7 @@ fn sshd() -> Option<(Server, String)> {
     }
     std::fs::create_dir_all("/run/sshd").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let [host_key, user_key] = ["host_key", "user_key"].map(|name| key(folder.path(), name));
+    let [host_key, user_key] = ["host_key", "user_key"].map(|name| create_key(folder.path(), name));
     let allowed = user_key.with_extension("pub");
     let port = free_port();
     let server = Program::new(sshd)
@@ -73,8 +75,8 @@ fn sshd() -> Option<(Server, String)> {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server(server, folder);
-    wait_until_it_listens(port);
+    let server = ServerProcess(server, folder);
+    wait_until_listening(port);
     let command = format!(
         "ssh -F /dev/null -t -p {port} -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
          root@127.0.0.1 env PS1=far$ ENV= HISTFILE= ",
@@ -85,45 +87,45 @@ fn sshd() -> Option<(Server, String)> {
 
 #[test]
 fn prompt_marks_detect_the_end_of_commands_over_ssh() {
-    let Some(house) = furnish().filter(|_| is_there("ssh")) else { return };
-    let Some((_server, ssh)) = sshd() else { return };
+    let Some(house) = house_with_shells().filter(|_| is_installed("ssh")) else { return };
+    let Some((_server, ssh)) = start_sshd() else { return };
     for (shell, name) in
         [("bash --norc --noprofile -i", "bash"), ("sh -i", "sh"), ("fish --no-config -i", "fish")]
     {
-        if !is_there(name) {
+        if !is_installed(name) {
             continue;
         }
-        let mut calls = Calls::of(&house);
+        let mut calls = ShellCalls::in_house(&house);
         let (session, spawned) = calls.spawn(&format!("{ssh}{shell}"));
-        assert_eq!(reason(&spawned), "silence", "{spawned}");
+        assert_eq!(return_reason(&spawned), "silence", "{spawned}");
         assert!(spawned["note"].as_str().unwrap().contains("mark_prompts"), "{spawned}");
         let marks = json!({ "session_id": session, "mark_prompts": name });
-        assert_eq!(reason(&calls.call("shell_input", &marks)), "prompt");
+        assert_eq!(return_reason(&calls.call("shell_input", &marks)), "prompt");
         for (line, shown) in [
             ("echo fa''r\n", "far\n"),
             ("sleep 0.8; echo sle''pt\n", "slept\n"),
             ("sh -c 'for i in 1 2 3; do echo n$i; sleep 0.3; done'\n", "n3\n"),
         ] {
-            let answer = calls.input(&session, line);
-            assert_eq!(reason(&answer), "prompt", "{name}: {answer}");
-            assert!(output(&answer).contains(shown), "{name}: {answer}");
+            let answer = calls.type_text(&session, line);
+            assert_eq!(return_reason(&answer), "prompt", "{name}: {answer}");
+            assert!(output_text(&answer).contains(shown), "{name}: {answer}");
         }
-        let failed = calls.input(&session, "sh -c 'exit 7'\n");
+        let failed = calls.type_text(&session, "sh -c 'exit 7'\n");
         assert_eq!(failed["command_exit_code"], 7, "{failed}");
         // A forged mark is ignored.
-        let forged = calls.input(
+        let forged = calls.type_text(
             &session,
             "printf '\\033]133;D;0\\007\\033]133;B\\007'; sleep 0.7; echo af''ter\n",
         );
-        assert!(output(&forged).contains("after\n"), "{name}: {forged}");
-        let left = calls.input(&session, "exit 4\n");
-        assert_eq!((reason(&left), &left["exit_status"]), ("exit", &json!(4)));
+        assert!(output_text(&forged).contains("after\n"), "{name}: {forged}");
+        let left = calls.type_text(&session, "exit 4\n");
+        assert_eq!((return_reason(&left), &left["exit_status"]), ("exit", &json!(4)));
         calls.end(&house);
     }
 }
 
 /// Starts a server as its own user, which postgres requires.
-fn postgres() -> Option<(Server, String)> {
+fn start_postgres() -> Option<(ServerProcess, String)> {
     let folder =
         std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().next()?.path().join("bin");
     if !is_root() || !folder.join("initdb").is_file() {
@@ -154,25 +156,25 @@ fn postgres() -> Option<(Server, String)> {
         .arg(&base)
         .spawn()
         .unwrap();
-    let server = Server(server, data);
-    wait_until_it_listens(port);
+    let server = ServerProcess(server, data);
+    wait_until_listening(port);
     Some((server, format!("psql -X -h 127.0.0.1 -p {port} -U moon postgres")))
 }
 
 #[track_caller]
-fn check(calls: &mut Calls, session: &str, steps: &[(&str, &str)]) {
+fn check_steps(calls: &mut ShellCalls, session: &str, steps: &[(&str, &str)]) {
     for (line, shown) in steps {
-        let answer: Value = calls.input(session, line);
-        assert!(output(&answer).contains(shown), "{line}: {answer}");
-        assert_eq!(reason(&answer), "waiting", "{line}: {answer}");
+        let answer: Value = calls.type_text(session, line);
+        assert!(output_text(&answer).contains(shown), "{line}: {answer}");
+        assert_eq!(return_reason(&answer), "waiting", "{line}: {answer}");
     }
 }
 
 #[test]
 fn psql() {
-    let Some(house) = furnish().filter(|_| is_there("psql")) else { return };
-    let Some((_server, psql)) = postgres() else { return };
-    let mut calls = Calls::of(&house);
+    let Some(house) = house_with_shells().filter(|_| is_installed("psql")) else { return };
+    let Some((_server, psql)) = start_postgres() else { return };
+    let mut calls = ShellCalls::in_house(&house);
     let mut session = String::new();
     // The server listens before it accepts users.
     for _ in 0..LOOKS {
@@ -183,7 +185,7 @@ fn psql() {
         }
         calls.close(&session);
     }
-    check(
+    check_steps(
         &mut calls,
         &session,
         &[
@@ -196,32 +198,32 @@ fn psql() {
         ],
     );
     // Only the user may type a password.
-    let asked = calls.input(&session, "\\password moon\n");
+    let asked = calls.type_text(&session, "\\password moon\n");
     assert_eq!(asked["expects"], "hidden_line", "{asked}");
     let input = json!({ "session_id": session, "input": "secret\n" });
-    assert_eq!(calls.refused("shell_input", &input)["kind"], "permission_denied");
-    calls.key(&session, "c-c");
-    assert_eq!(reason(&calls.input(&session, "\\q\n")), "exit");
+    assert_eq!(calls.call_refused("shell_input", &input)["kind"], "permission_denied");
+    calls.press_key(&session, "c-c");
+    assert_eq!(return_reason(&calls.type_text(&session, "\\q\n")), "exit");
     calls.end(&house);
 }
 
 #[test]
 fn wait_detection_works_for_another_user_through_sudo() {
-    let Some(house) = furnish().filter(|_| is_there("sudo")) else { return };
+    let Some(house) = house_with_shells().filter(|_| is_installed("sudo")) else { return };
     if !is_root() {
         skip("`sudo` asks for a password that the tests do not have");
         return;
     }
-    let mut calls = Calls::of(&house);
+    let mut calls = ShellCalls::in_house(&house);
     let (session, spawned) = calls.spawn("sudo -u '#65534' env PS1=$ sh -i");
-    assert_eq!(reason(&spawned), "waiting", "{spawned}");
-    check(
+    assert_eq!(return_reason(&spawned), "waiting", "{spawned}");
+    check_steps(
         &mut calls,
         &session,
         &[("id -u\n", "65534\n"), ("sleep 0.8; echo sle''pt\n", "slept\n"), ("cat\n", "")],
     );
-    assert_eq!(output(&calls.input(&session, "moon\n")), "moon\n");
-    assert_eq!(reason(&calls.key(&session, "c-d")), "waiting");
-    assert_eq!(calls.input(&session, "exit 5\n")["exit_status"], 5);
+    assert_eq!(output_text(&calls.type_text(&session, "moon\n")), "moon\n");
+    assert_eq!(return_reason(&calls.press_key(&session, "c-d")), "waiting");
+    assert_eq!(calls.type_text(&session, "exit 5\n")["exit_status"], 5);
     calls.end(&house);
 }

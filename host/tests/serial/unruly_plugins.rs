@@ -7,7 +7,7 @@ use std::thread::sleep;
 use serde_json::{Value, json};
 
 use crate::house;
-use crate::support::cli::{cli_house, one_call};
+use crate::support::cli::{cli_house, script_of_one_call};
 use crate::support::command::LOOK_AGAIN;
 use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, Output, fixture};
@@ -18,36 +18,36 @@ const LOG_BYTES_MAX: u64 = 5 * 1024 * 1024;
 /// Maximum number of one plugin's running requests.
 const REQUESTS_MAX: usize = 64;
 
-fn call(what: &str) -> Value {
+fn unruly_call(what: &str) -> Value {
     json!({ "call": { "name": "do_of_unruly", "arguments": { "what": what } } })
 }
 
 #[track_caller]
-fn do_it(house: &House, what: &str) -> Output {
+fn run_unruly(house: &House, what: &str) -> Output {
     house.run(&["call", "do_of_unruly", &json!({ "what": what }).to_string()])
 }
 
 /// Tests with the plugin inside the host and in a worker.
 #[track_caller]
-fn both_ways(work: impl Fn(&House)) {
+fn in_host_and_worker(work: impl Fn(&House)) {
     for isolated in ["", "[plugins]\nisolated = [\"fixture-unruly\"]\n"] {
         let house = house!(ships "unruly");
         house.configure(isolated);
         work(&house);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn plugin_exit_inside_the_host_is_an_error_that_names_the_plugin() {
     let house = house!(ships "unruly");
-    let output = do_it(&house, "exit").code(4);
+    let output = run_unruly(&house, "exit").code(4);
     let told = "error: a call of `exit` in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n\
                 hint: in a worker it would end only its own calls: `[plugins] isolated = [\"fixture-unruly\"]`\n";
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", told), "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
     assert!(
-        fs::read_to_string(house.cache().join("jaato.log"))
+        fs::read_to_string(house.cache_folder().join("jaato.log"))
             .unwrap()
             .contains(" error host: a call of `exit`")
     );
@@ -57,21 +57,21 @@ fn plugin_exit_inside_the_host_is_an_error_that_names_the_plugin() {
 fn plugin_crash_inside_the_host_names_the_plugin_and_keeps_its_signal() {
     let house = house!(ships "unruly");
     for (what, signal, word) in [("segfault", 11, "segmentation fault"), ("abort", 6, "abort")] {
-        let output = do_it(&house, what).code(128 + signal);
+        let output = run_unruly(&house, what).code(128 + signal);
         let told = format!(
             "error: {word} in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n"
         );
         assert!(output.stderr.contains(&told), "{output}");
-        let log = fs::read_to_string(house.cache().join("jaato.log")).unwrap();
+        let log = fs::read_to_string(house.cache_folder().join("jaato.log")).unwrap();
         assert!(log.contains(&format!(" error host: {word} in plugin `fixture-unruly`")), "{log}");
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 #[test]
 fn panic_in_a_thread_local_destructor_does_not_change_the_exit_code() {
     let house = house!(ships "unruly");
-    let output = do_it(&house, "end_of_thread").code(0);
+    let output = run_unruly(&house, "end_of_thread").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
 }
 
@@ -89,18 +89,18 @@ fn text_printed_by_a_plugin_goes_to_the_log_not_to_standard_output() {
 #[test]
 fn ctrl_c_works_although_a_plugin_replaces_signal_handlers() {
     let house = house!(ships "unruly");
-    house.script(&json!({ "answers": [{ "steps": [call("take_signals")] }] }));
+    house.set_script(&json!({ "answers": [{ "steps": [unruly_call("take_signals")] }] }));
     for signal in ["INT", "TERM"] {
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
         running.wait_for_error("has taken the signals");
         let status = format!("/proc/{}/stat", running.id());
         // Like a user: send it again until the program stops.
         while !fs::read_to_string(&status).unwrap_or_default().contains(") Z ") {
-            running.signal(signal);
+            running.send_signal(signal);
             sleep(LOOK_AGAIN);
         }
         running.finish().code(130);
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
@@ -109,8 +109,8 @@ fn exit_codes_are_collected_although_sigchld_is_ignored() {
     let house = cli_house!();
     house.ship(&fixture("unruly"));
     let echo = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "echo hi; exit 7" } } });
-    house.script(&json!({ "answers": [
-        { "steps": [call("ignore_children")] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [unruly_call("ignore_children")] },
         { "steps": [echo] },
         { "expect": { "tool_result": "\"returncode\":7" }, "steps": [{ "text": "done" }] },
     ] }));
@@ -119,14 +119,14 @@ fn exit_codes_are_collected_although_sigchld_is_ignored() {
     let ignoring = ["-c", "trap '' CHLD; exec \"$0\" \"$@\""];
     let arguments = json!({ "command": "echo hi; exit 7" }).to_string();
     let words = ["call", "cli_based_tool", arguments.as_str()];
-    let output = Command::under(&house, "/bin/sh", &ignoring, &words).run().code(0);
+    let output = Command::wrapped_in(&house, "/bin/sh", &ignoring, &words).run().code(0);
     assert_eq!(output.json()["returncode"], 7, "{output}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }
 
 #[test]
 fn concurrent_requests_of_a_plugin_are_limited_and_others_continue() {
-    both_ways(|house| {
+    in_host_and_worker(|house| {
         house.ship(&fixture("echo"));
         let server = Server::start([]);
         server.set_models(Answer::silence());
@@ -151,9 +151,9 @@ fn concurrent_requests_of_a_plugin_are_limited_and_others_continue() {
 
 #[test]
 fn log_output_of_a_plugin_is_limited_with_a_note() {
-    both_ways(|house| {
-        do_it(house, "flood_log").code(0);
-        let log = house.cache().join("jaato.log");
+    in_host_and_worker(|house| {
+        run_unruly(house, "flood_log").code(0);
+        let log = house.cache_folder().join("jaato.log");
         assert!(fs::metadata(&log).unwrap().len() <= LOG_BYTES_MAX);
         let text = fs::read_to_string(&log).unwrap();
         assert_eq!(text.matches("`fixture-unruly` has written 524288 bytes").count(), 1);
@@ -162,8 +162,8 @@ fn log_output_of_a_plugin_is_limited_with_a_note() {
 
 #[test]
 fn json_with_too_many_values_is_refused_before_parsing() {
-    both_ways(|house| {
-        let output = do_it(house, "much_json").code(6);
+    in_host_and_worker(|house| {
+        let output = run_unruly(house, "much_json").code(6);
         let told = "error: the plugin `fixture-unruly` sent JSON of more than 250000 values\n";
         assert!(output.stderr.contains(told), "{output}");
     });
@@ -177,8 +177,8 @@ fn state_that_cannot_be_saved_is_reported_once_and_logged() {
         ("hang", "it took longer than 2 s"),
     ] {
         let house = house!(ships "unruly");
-        house.script(&json!({ "answers": [
-            { "steps": [call("print")] }, { "steps": [call("print")] }, { "steps": [{ "text": "done" }] },
+        house.set_script(&json!({ "answers": [
+            { "steps": [unruly_call("print")] }, { "steps": [unruly_call("print")] }, { "steps": [{ "text": "done" }] },
         ] }));
         house.configure_more(&format!(
             "[plugins.fixture-unruly]\nhow = \"{how}\"\n[plugins]\nisolated = [\"fixture-unruly\"]\n"
@@ -195,18 +195,18 @@ fn state_that_cannot_be_saved_is_reported_once_and_logged() {
 fn stopped_worker_is_resumed_when_an_answer_is_missing() {
     let house = house!(ships "unruly");
     house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
-    let output = do_it(&house, "stop").code(0);
+    let output = run_unruly(&house, "stop").code(0);
     assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
     house.wait_for_log("the stopped worker of plugin `fixture-unruly` was resumed");
 }
 
 #[test]
 fn blocking_call_that_ignores_cancellation_does_not_block_the_plugin() {
-    both_ways(|house| {
+    in_host_and_worker(|house| {
         let block = |until: &str| json!({ "call": { "name": "block_of_unruly", "arguments": { "until": until } } });
         let never = house.path().join("never").display().to_string();
         let isolated = fs::read_to_string(house.path().join("home/.config/jaato/config.toml"));
-        house.script(&json!({ "answers": [
+        house.set_script(&json!({ "answers": [
             { "steps": vec![block(&never); 8] },
             { "expect": { "tool_result": "took longer than" }, "steps": [block("/")] },
             { "expect": { "tool_result": "done" }, "steps": [{ "text": "done" }] },
@@ -221,10 +221,10 @@ fn blocking_call_that_ignores_cancellation_does_not_block_the_plugin() {
 #[test]
 fn raw_bytes_of_a_result_do_not_replace_the_tools_own_key() {
     let house = house!(ships "unruly");
-    let output = do_it(&house, "own_bytes").code(0);
+    let output = run_unruly(&house, "own_bytes").code(0);
     assert_eq!(output.json(), json!({ "bytes": "its own", "raw_bytes": { "length": 3 } }));
-    house.script(&json!({ "answers": [
-        { "steps": [call("own_bytes")] },
+    house.set_script(&json!({ "answers": [
+        { "steps": [unruly_call("own_bytes")] },
         { "expect": { "tool_result": "\"bytes\":\"its own\",\"raw_bytes\":{\"length\":3" }, "steps": [{ "text": "done" }] },
     ] }));
     house.run(&["run", "--yes", "go"]).code(0);
@@ -243,11 +243,11 @@ fn command_of_a_session_cannot_trust_by_hiding_its_origin() {
         away = away.display(),
         told = house.path().join("told").display(),
     );
-    house.script(&one_call(&command));
+    house.set_script(&script_of_one_call(&command));
     let output = house.run(&["run", "--yes", "go"]);
     let said =
         format!("{output}{}", fs::read_to_string(house.path().join("told")).unwrap_or_default());
     assert!(said.contains("only a user can trust"), "{said}");
     assert!(!house.home().join(".local/share/jaato/trust.json").exists(), "{said}");
-    house.nothing_lives();
+    house.assert_no_processes();
 }

@@ -24,12 +24,12 @@ pub fn add_description(house: &House, original: &Path, copy: &Path) {
     static WARM: OnceLock<WarmCache> = OnceLock::new();
     let warm = WARM.get_or_init(|| describe_warm().unwrap_or_default());
     let Some(mut entry) = warm.entries.get(original).cloned() else { return };
-    entry["stamp"] = stamp(copy);
-    let path = house.descriptions();
+    entry["stamp"] = file_stamp(copy);
+    let path = house.descriptions_file();
     let mut cache = read_json(&path).unwrap_or_else(|| warm.cache.clone());
     cache["entries"][copy.display().to_string()] = entry;
-    fs::create_dir_all(house.cache()).unwrap();
-    set_mode(&house.cache(), 0o700);
+    fs::create_dir_all(house.cache_folder()).unwrap();
+    set_mode(&house.cache_folder(), 0o700);
     fs::write(&path, cache.to_string()).unwrap();
     set_mode(&path, 0o600);
 }
@@ -37,13 +37,13 @@ pub fn add_description(house: &House, original: &Path, copy: &Path) {
 /// Lets one jaato describe all of them.
 fn describe_warm() -> Option<WarmCache> {
     let house = House::without_plugins()?;
-    let shipped = fs::read_dir(fixtures::house()?.join("plugins")).unwrap();
+    let shipped = fs::read_dir(fixtures::test_house()?.join("plugins")).unwrap();
     let mut originals: Vec<PathBuf> = shipped.map(|entry| entry.unwrap().path()).collect();
-    originals.push(fixtures::built("provider_scripted"));
+    originals.push(fixtures::built_library("provider_scripted"));
     let copies: Vec<PathBuf> =
         originals.iter().map(|original| house.copy_to_shipped(original)).collect();
     house.run(&["tool", "list"]).code(0);
-    let mut cache = read_json(&house.descriptions())?;
+    let mut cache = read_json(&house.descriptions_file())?;
     let mut entries = cache["entries"].take();
     let mut entry = |copy: &PathBuf| entries[copy.display().to_string()].take();
     let entries = originals.into_iter().zip(copies.iter().map(&mut entry)).collect();
@@ -52,7 +52,7 @@ fn describe_warm() -> Option<WarmCache> {
 }
 
 /// Returns a file's state in the cache's format.
-fn stamp(file: &Path) -> Value {
+fn file_stamp(file: &Path) -> Value {
     let file = fs::metadata(file).unwrap();
     let nanoseconds = |seconds: i64, rest: i64| seconds * 1_000_000_000 + rest;
     json!({

@@ -5,30 +5,30 @@ use serde_json::{Value, json};
 use super::{House, fixtures, library_name};
 
 /// Returns an installation with the tool.
-pub fn with_cli() -> Option<House> {
+pub fn house_with_cli() -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
     house.ship(&plugins.join(library_name("environment_local")));
     Some(house)
 }
 
 /// Returns the same installation, but with prompts for read-only commands.
-pub fn with_cli_that_asks() -> Option<House> {
-    let house = with_cli()?;
-    ask_about_reading(&house);
+pub fn house_with_asking_cli() -> Option<House> {
+    let house = house_with_cli()?;
+    disable_shipped_rules(&house);
     Some(house)
 }
 
 /// Disables the shipped rules, so that `echo` and `date` need a prompt.
-pub fn ask_about_reading(house: &House) {
+pub fn disable_shipped_rules(house: &House) {
     house.write("home/.config/jaato/permissions.toml", "version = 1\nshipped_rules = false\n");
 }
 
 /// Returns that installation, or skips the test.
 macro_rules! cli_house {
     () => {
-        match $crate::support::cli::with_cli() {
+        match $crate::support::cli::house_with_cli() {
             Some(house) => house,
             None => return,
         }
@@ -36,7 +36,7 @@ macro_rules! cli_house {
 }
 pub(crate) use cli_house;
 
-pub fn one_call(command: &str) -> Value {
+pub fn script_of_one_call(command: &str) -> Value {
     let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
     json!({ "answers": [{ "steps": [{ "call": call }] }, { "steps": [{ "text": "done" }] }] })
 }

@@ -26,13 +26,13 @@ pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// A command line to run.
 pub struct Command {
     command: std::process::Command,
-    input: Input,
+    input: CommandInput,
     deadline: Duration,
     root: String,
 }
 
 /// Standard input.
-enum Input {
+enum CommandInput {
     /// A pipe with these bytes.
     Pipe(Vec<u8>),
     /// Already set on the command.
@@ -43,7 +43,7 @@ enum Input {
 pub fn no_network(house: &House) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
     let works =
-        |way: &&&[&str]| Command::under(house, "unshare", way, &["--version"]).run().code == 0;
+        |way: &&&[&str]| Command::wrapped_in(house, "unshare", way, &["--version"]).run().code == 0;
     let has_program = std::process::Command::new("unshare").arg("--version").output().is_ok();
     ways.iter().filter(|_| has_program).find(works).copied()
 }
@@ -63,7 +63,7 @@ impl Command {
         let program = house.binary();
         let mut command = Self {
             command: std::process::Command::new(program),
-            input: Input::Pipe(Vec::new()),
+            input: CommandInput::Pipe(Vec::new()),
             deadline: DEADLINE,
             root: house.path().display().to_string(),
         };
@@ -88,10 +88,10 @@ impl Command {
     }
 
     /// Runs another program in front of jaato, such as `strace` or `unshare`.
-    pub fn under(house: &House, program: &str, before: &[&str], words: &[&str]) -> Self {
+    pub fn wrapped_in(house: &House, program: &str, before: &[&str], words: &[&str]) -> Self {
         let mut command = Self {
             command: std::process::Command::new(program),
-            input: Input::Pipe(Vec::new()),
+            input: CommandInput::Pipe(Vec::new()),
             deadline: DEADLINE,
             root: house.path().display().to_string(),
         };
@@ -104,7 +104,7 @@ impl Command {
     pub fn program(house: &House, program: &str, words: &[&str]) -> Self {
         let mut command = Self {
             command: std::process::Command::new(program),
-            input: Input::Pipe(Vec::new()),
+            input: CommandInput::Pipe(Vec::new()),
             deadline: DEADLINE,
             root: house.path().display().to_string(),
         };
@@ -133,19 +133,19 @@ impl Command {
     }
 
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.input = Input::Pipe(bytes.into());
+        self.input = CommandInput::Pipe(bytes.into());
         self
     }
 
     /// Uses no input, like a service.
     pub fn no_input(mut self) -> Self {
         self.command.stdin(Stdio::null());
-        self.input = Input::Given;
+        self.input = CommandInput::Given;
         self
     }
 
     /// Waits longer than others need. A turn waits for each call, however slow the machine is.
-    pub fn patient(mut self) -> Self {
+    pub fn with_long_deadline(mut self) -> Self {
         self.deadline = PATIENT_DEADLINE;
         self.command.env("JAATO_SESSION_AUTO_BACKGROUND_THRESHOLD_MS", "0");
         self
@@ -154,19 +154,19 @@ impl Command {
     /// Reads standard input from a file, for outputs that are closed early.
     pub fn input_file(mut self, path: &std::path::Path) -> Self {
         self.command.stdin(std::fs::File::open(path).unwrap());
-        self.input = Input::Given;
+        self.input = CommandInput::Given;
         self
     }
 
     /// Runs to the end.
     #[track_caller]
     pub fn run(mut self) -> Output {
-        let input = match std::mem::replace(&mut self.input, Input::Given) {
-            Input::Pipe(bytes) => {
+        let input = match std::mem::replace(&mut self.input, CommandInput::Given) {
+            CommandInput::Pipe(bytes) => {
                 self.command.stdin(Stdio::piped());
                 bytes
             }
-            Input::Given => Vec::new(),
+            CommandInput::Given => Vec::new(),
         };
         let mut running = self.start();
         if !input.is_empty() {
@@ -178,18 +178,18 @@ impl Command {
     /// Starts the program and reads its output while it runs.
     #[track_caller]
     pub fn start(mut self) -> Running {
-        if let Input::Pipe(_) = &self.input {
+        if let CommandInput::Pipe(_) = &self.input {
             self.command.stdin(Stdio::piped());
         }
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let spawned = spawn(&mut self.command);
+        let spawned = spawn_retrying(&mut self.command);
         let mut child =
             spawned.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.command));
         let (ended, watch) = channel();
         let (group, deadline) = (child.id(), self.deadline);
         let watchdog = std::thread::spawn(move || end_at_deadline(&watch, deadline, group));
-        let (lines, stdout) = reader(child.stdout.take().unwrap());
-        let (error_lines, stderr) = reader(child.stderr.take().unwrap());
+        let (lines, stdout) = start_reader(child.stdout.take().unwrap());
+        let (error_lines, stderr) = start_reader(child.stderr.take().unwrap());
         let input = child.stdin.take();
         let root = self.root;
         Running {
@@ -212,14 +212,14 @@ impl Command {
     #[track_caller]
     pub fn run_into_closed_output(mut self, bytes: usize) -> Output {
         let (mut head, output) = std::io::pipe().unwrap();
-        let input = match std::mem::replace(&mut self.input, Input::Given) {
-            Input::Pipe(input) => {
+        let input = match std::mem::replace(&mut self.input, CommandInput::Given) {
+            CommandInput::Pipe(input) => {
                 self.command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
                 input
             }
-            Input::Given => Vec::new(),
+            CommandInput::Given => Vec::new(),
         };
-        let mut child = spawn(self.command.stdout(output).stderr(Stdio::piped())).unwrap();
+        let mut child = spawn_retrying(self.command.stdout(output).stderr(Stdio::piped())).unwrap();
         // Only the child may hold its end of the pipe.
         drop(self.command);
         let (ended, watch) = channel();
@@ -233,12 +233,12 @@ impl Command {
             // If it does not read its input, it has ended, and its output shows why.
             let _ = stdin.write_all(&input);
         }
-        let (_, stderr) = reader(child.stderr.take().unwrap());
+        let (_, stderr) = start_reader(child.stderr.take().unwrap());
         let status = child.wait().unwrap();
         drop((stdin, ended));
         let stdout = String::from_utf8_lossy(&read).into_owned();
         let stderr = stderr.join().unwrap();
-        let output = Output { code: code_of(status), stdout, stderr, root: self.root };
+        let output = Output { code: exit_code(status), stdout, stderr, root: self.root };
         assert!(!watchdog.join().unwrap(), "it did not end in time: {output}");
         output
     }
@@ -275,7 +275,7 @@ impl Running {
 
     /// Waits for the next line of standard output.
     #[track_caller]
-    pub fn line(&self) -> String {
+    pub fn next_line(&self) -> String {
         self.take_through(|printed| printed.find('\n').map(|at| at + 1))
     }
 
@@ -283,7 +283,7 @@ impl Running {
     #[track_caller]
     pub fn wait_for(&self, text: &str) -> String {
         loop {
-            let line = self.line();
+            let line = self.next_line();
             if line.contains(text) {
                 return line;
             }
@@ -302,7 +302,7 @@ impl Running {
     }
 
     /// Returns the text on standard error that was not waited for.
-    pub fn errors(&self) -> String {
+    pub fn unread_errors(&self) -> String {
         self.error_lines.try_iter().collect()
     }
 
@@ -339,7 +339,7 @@ impl Running {
     }
 
     /// Sends a signal by its name, only to the host.
-    pub fn signal(&self, name: &str) {
+    pub fn send_signal(&self, name: &str) {
         let words = [format!("-{name}"), self.child.id().to_string()];
         let status = std::process::Command::new("kill").args(words).status().unwrap();
         assert!(status.success());
@@ -361,7 +361,7 @@ impl Running {
         let (stdout, stderr) = (self.stdout.join().unwrap(), self.stderr.join().unwrap());
         drop(self.ended);
         let late = self.watchdog.join().unwrap();
-        let output = Output { code: code_of(status), stdout, stderr, root: self.root };
+        let output = Output { code: exit_code(status), stdout, stderr, root: self.root };
         assert!(!late, "it did not end in time: {output}");
         output
     }
@@ -369,7 +369,7 @@ impl Running {
 
 /// Starts a program. If the test has just copied the file, a child that another thread is starting
 /// may hold it open for writing for a moment.
-fn spawn(command: &mut std::process::Command) -> std::io::Result<Child> {
+fn spawn_retrying(command: &mut std::process::Command) -> std::io::Result<Child> {
     let began = Instant::now();
     loop {
         match command.spawn() {
@@ -394,7 +394,7 @@ fn end_at_deadline(watch: &Receiver<()>, deadline: Duration, group: u32) -> bool
 }
 
 /// Reads to the end and passes on each piece at once. A piece is a line, or the beginning of one.
-fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<String>) {
+fn start_reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<String>) {
     let (sender, pieces) = channel();
     let thread = std::thread::spawn(move || {
         let (mut all, mut told, mut buffer) = (Vec::new(), 0, [0; 4096]);
@@ -421,7 +421,7 @@ fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle
     (pieces, thread)
 }
 
-fn code_of(status: std::process::ExitStatus) -> i32 {
+fn exit_code(status: std::process::ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
@@ -435,7 +435,7 @@ impl Output {
 
     /// Fails unless it succeeded with an empty standard error.
     #[track_caller]
-    pub fn silent(self) -> Self {
+    pub fn expect_silent(self) -> Self {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self}");
         self
     }
@@ -457,7 +457,7 @@ impl Output {
 /// Formats everything for snapshots, with the parts replaced that differ between installations.
 impl std::fmt::Display for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let clean = |text: &str| super::clean(text, &self.root);
+        let clean = |text: &str| super::normalize_text(text, &self.root);
         writeln!(f, "exit {}", self.code)?;
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if !text.is_empty() {

@@ -36,7 +36,7 @@ pub const fn foreign_machine() -> u16 {
 }
 
 /// Returns a library for this machine with a given manifest.
-pub fn with_manifest(manifest: impl Into<Vec<u8>>) -> Vec<u8> {
+pub fn library_with_manifest(manifest: impl Into<Vec<u8>>) -> Vec<u8> {
     Elf { kind: DYNAMIC, machine: own_machine(), manifest: manifest.into() }.write()
 }
 
@@ -64,13 +64,13 @@ impl Elf {
         file.extend(NAMES);
         file.resize(sections_at, 0);
         file.extend([0; SECTION]);
-        section(&mut file, 1, 1, HEADER, self.manifest.len());
-        section(&mut file, NAMES_AT, 3, names_at, NAMES.len());
+        write_section_header(&mut file, 1, 1, HEADER, self.manifest.len());
+        write_section_header(&mut file, NAMES_AT, 3, names_at, NAMES.len());
         file
     }
 }
 
-fn section(file: &mut Vec<u8>, name: u32, kind: u32, at: usize, bytes: usize) {
+fn write_section_header(file: &mut Vec<u8>, name: u32, kind: u32, at: usize, bytes: usize) {
     file.extend(name.to_le_bytes());
     file.extend(kind.to_le_bytes());
     for number in [0, 0, at as u64, bytes as u64] {
@@ -83,7 +83,7 @@ fn section(file: &mut Vec<u8>, name: u32, kind: u32, at: usize, bytes: usize) {
 }
 
 /// Replaces a text everywhere in a file's bytes with one of the same length. The text must occur.
-pub fn patch(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+pub fn patch_bytes(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len(), "a patch must not change the length");
     let mut bytes = bytes.to_vec();
     let places: Vec<usize> = bytes
@@ -100,7 +100,7 @@ pub fn patch(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
 }
 
 /// Changes the machine of a library.
-pub fn of_machine(bytes: &[u8], machine: u16) -> Vec<u8> {
+pub fn with_machine(bytes: &[u8], machine: u16) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[18..20].copy_from_slice(&machine.to_le_bytes());
     bytes

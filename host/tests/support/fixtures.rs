@@ -11,18 +11,18 @@ use super::skip;
 /// Returns the test installation: the one that `cargo xtask test` names, otherwise the one that it
 /// left behind, if that is not older than the binary. Returns `None` without one, and the test is
 /// skipped.
-pub fn house() -> Option<PathBuf> {
+pub fn test_house() -> Option<PathBuf> {
     static HOUSE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let house = HOUSE.get_or_init(|| match std::env::var_os("JAATO_TEST_HOUSE") {
         Some(house) => Ok(house.into()),
-        None => left_behind(),
+        None => remaining_house(),
     });
     house.as_ref().map_err(|reason| skip(reason)).ok().cloned()
 }
 
-fn left_behind() -> Result<PathBuf, String> {
+fn remaining_house() -> Result<PathBuf, String> {
     let binary = Path::new(env!("CARGO_BIN_EXE_jaato"));
-    let house = target().join("house");
+    let house = target_folder().join("house");
     let age = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
     let built = age(binary).unwrap_or(SystemTime::UNIX_EPOCH);
     let remedy = "`cargo xtask test` builds it";
@@ -39,27 +39,27 @@ fn left_behind() -> Result<PathBuf, String> {
 /// Returns a fixture of the testkit by its short name. The first call of a test program builds them
 /// all.
 pub fn fixture(name: &str) -> PathBuf {
-    built(&format!("fixture_{name}"))
+    built_library(&format!("fixture_{name}"))
 }
 
 /// Returns a library of the workspace with the fixtures and the examples.
-pub fn built(library: &str) -> PathBuf {
-    folder().join(library_name(library))
+pub fn built_library(library: &str) -> PathBuf {
+    fixture_folder().join(library_name(library))
 }
 
 /// Returns a program of that workspace.
 pub fn built_program(name: &str) -> PathBuf {
-    folder().join(name)
+    fixture_folder().join(name)
 }
 
-fn folder() -> &'static Path {
+fn fixture_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(build_fixtures)
 }
 
 fn build_fixtures() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/Cargo.toml");
-    let target = target().join("fixtures");
+    let target = target_folder().join("fixtures");
     // `cargo xtask test` has built them.
     if std::env::var_os("JAATO_TEST_HOUSE").is_some() {
         return target.join("debug");
@@ -76,9 +76,9 @@ fn build_fixtures() -> PathBuf {
 
 /// Returns an example program that embeds jaato. The first call of a test program builds them all.
 /// Returns `None` if their crates are missing, and the test is skipped.
-pub fn embedder(name: &str) -> Option<PathBuf> {
+pub fn embedder_program(name: &str) -> Option<PathBuf> {
     static BUILT: OnceLock<bool> = OnceLock::new();
-    let target = target().join("embedders");
+    let target = target_folder().join("embedders");
     let cargo = |words: &[&str]| {
         let mut cargo = Command::new(env!("CARGO"));
         let manifest = "../docs/examples/embed-chat/Cargo.toml";
@@ -110,6 +110,6 @@ pub fn library_name(library: &str) -> String {
 }
 
 /// Returns cargo's target folder.
-pub fn target() -> PathBuf {
+pub fn target_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }

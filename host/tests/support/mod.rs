@@ -41,7 +41,7 @@ macro_rules! house {
     }};
     (drops in $fixture:literal) => {{
         let house = $crate::house!();
-        house.drop_in(&$crate::support::fixture($fixture));
+        house.ship_to_user(&$crate::support::fixture($fixture));
         house
     }};
     ($furnish:ident) => {{
@@ -61,15 +61,16 @@ impl House {
     /// Creates an installation whose only shipped plugin is `tool-environment`.
     pub fn new() -> Option<Self> {
         let house = Self::without_plugins()?;
-        let environment = fixtures::house()?.join("plugins").join(library_name("tool_environment"));
+        let environment =
+            fixtures::test_house()?.join("plugins").join(library_name("tool_environment"));
         house.ship(&environment);
         Some(house)
     }
 
     /// Creates an installation without a plugin.
     pub fn without_plugins() -> Option<Self> {
-        let test_house = fixtures::house()?;
-        let root = tempfile::tempdir_in(place()).unwrap();
+        let test_house = fixtures::test_house()?;
+        let root = tempfile::tempdir_in(installations_folder()).unwrap();
         let path = root.path().canonicalize().unwrap();
         let house = Self { root, path };
         // The repository marker keeps files around the tests out of the workspace.
@@ -104,7 +105,7 @@ impl House {
     }
 
     /// Returns the folder of shipped plugins.
-    pub fn shipped(&self) -> PathBuf {
+    pub fn shipped_folder(&self) -> PathBuf {
         self.path.join("plugins")
     }
 
@@ -118,12 +119,12 @@ impl House {
         self.home().join(".local/share/jaato/plugins")
     }
 
-    pub fn cache(&self) -> PathBuf {
+    pub fn cache_folder(&self) -> PathBuf {
         self.home().join(".cache/jaato")
     }
 
-    pub fn descriptions(&self) -> PathBuf {
-        self.cache().join("descriptions.json")
+    pub fn descriptions_file(&self) -> PathBuf {
+        self.cache_folder().join("descriptions.json")
     }
 
     /// Ships a plugin next to the binary, so that it is trusted like the binary.
@@ -134,24 +135,24 @@ impl House {
     }
 
     fn copy_to_shipped(&self, plugin: &Path) -> PathBuf {
-        let place = self.shipped().join(plugin.file_name().unwrap());
+        let place = self.shipped_folder().join(plugin.file_name().unwrap());
         copy_file(plugin, &place);
         place
     }
 
     /// Deletes the cached descriptions, so that the next jaato describes the plugins.
     pub fn forget_descriptions(&self) {
-        fs::remove_dir_all(self.cache().parent().unwrap()).unwrap();
+        fs::remove_dir_all(self.cache_folder().parent().unwrap()).unwrap();
     }
 
     /// Copies a plugin into the user's folder.
-    pub fn drop_in(&self, plugin: &Path) -> PathBuf {
+    pub fn ship_to_user(&self, plugin: &Path) -> PathBuf {
         let place = self.user_plugins().join(plugin.file_name().unwrap());
         self.write_bytes(&place, &fs::read(plugin).unwrap())
     }
 
     /// Writes a file into the given folder.
-    pub fn give(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub fn write_given_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         self.write_bytes(&self.given_folder().join(name), bytes)
     }
 
@@ -182,8 +183,8 @@ impl House {
     }
 
     /// Ships the scripted provider with these answers, one list of steps per request.
-    pub fn script(&self, script: &serde_json::Value) {
-        self.ship(&fixtures::built("provider_scripted"));
+    pub fn set_script(&self, script: &serde_json::Value) {
+        self.ship(&fixtures::built_library("provider_scripted"));
         let path = self.write("script.json", &script.to_string());
         self.configure(&format!(
             "model = \"scripted/test\"\n[plugins.provider-scripted]\nscript = \"{}\"\n",
@@ -199,14 +200,14 @@ impl House {
     }
 
     /// Runs a plugin in a worker, whatever it asks for. `*` means all of them.
-    pub fn isolate(&self, plugin: &str) {
+    pub fn isolate_plugin(&self, plugin: &str) {
         self.configure_more(&format!("[plugins]\nisolated = [{plugin:?}]\n"));
     }
 
     /// Replaces the parts that differ between installations: the path, digests, line numbers of
     /// sources.
-    pub fn clean(&self, text: &str) -> String {
-        clean(text, &self.path.display().to_string())
+    pub fn normalize_output(&self, text: &str) -> String {
+        normalize_text(text, &self.path.display().to_string())
     }
 
     /// Lists the processes that run this installation's binary or mention the installation.
@@ -232,7 +233,7 @@ impl House {
     #[track_caller]
     pub fn wait_for_log(&self, text: &str) {
         let bound = std::time::Instant::now() + command::DEADLINE;
-        let log = self.cache().join("jaato.log");
+        let log = self.cache_folder().join("jaato.log");
         while !fs::read_to_string(&log).unwrap_or_default().contains(text) {
             assert!(std::time::Instant::now() < bound, "{text:?} is not in the log");
             std::thread::sleep(command::LOOK_AGAIN);
@@ -272,7 +273,7 @@ impl House {
     /// Waits until all processes of this installation have ended. Fails if one outlives the time
     /// limit.
     #[track_caller]
-    pub fn nothing_lives(&self) {
+    pub fn assert_no_processes(&self) {
         let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
         loop {
             let found = self.processes();
@@ -285,7 +286,7 @@ impl House {
     }
 }
 
-fn clean(text: &str, root: &str) -> String {
+fn normalize_text(text: &str, root: &str) -> String {
     // Fixtures are compiled from outside their workspace's root, so panics contain their full
     // paths.
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -321,7 +322,7 @@ fn clean_digests(text: &str) -> String {
 
 /// Returns the folder for installations: inside `target`, or in the system's temporary folder if
 /// `target` is closed to the other users as whom root runs some tests (a checkout in `/root`).
-fn place() -> &'static Path {
+fn installations_folder() -> &'static Path {
     static PLACE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     PLACE.get_or_init(|| {
         let below_target = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -358,8 +359,8 @@ pub fn can_start_as_nobody(house: &House) -> bool {
 }
 
 /// Ships a provider's plugin by the name of its library, with short waits.
-pub fn provider(house: &House, library: &str) {
-    let plugins = fixtures::house().expect("the test house exists").join("plugins");
+pub fn ship_provider(house: &House, library: &str) {
+    let plugins = fixtures::test_house().expect("the test house exists").join("plugins");
     house.ship(&plugins.join(library_name(library)));
     house.configure("[session]\nretry_base_ms = 1\n");
 }

@@ -8,13 +8,13 @@ use jaato_plugin_testkit::skip;
 /// Compiles the plugin, in the variant that one of its macros selects (or none). Returns `None` if
 /// the compiler is missing, after printing that the test is skipped. `host` is the folder `host` of
 /// the checkout.
-pub fn moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
+pub fn compile_moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
     let source = Path::new(host).join("../plugin-api/testkit/tests/moon.c");
-    compile(host, &source, variant)
+    compile_plugin(host, &source, variant)
 }
 
-/// Compiles a C plugin, as [`moon`] does.
-pub fn compile(host: &str, source: &Path, variant: Option<&str>) -> Option<PathBuf> {
+/// Compiles a C plugin, as [`compile_moon`] does.
+pub fn compile_plugin(host: &str, source: &Path, variant: Option<&str>) -> Option<PathBuf> {
     // A separate folder per package, because their tests may run at the same time.
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_PKG_NAME"));
     std::fs::create_dir_all(&folder).unwrap();

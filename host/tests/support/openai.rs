@@ -10,12 +10,12 @@ pub const SECRET: &str = "sk-secret-0123456789-abcdef";
 pub const RUN: [&str; 4] = ["run", "--model", "openai/test", "hello"];
 
 /// Ships the plugin with short waits.
-pub fn furnish(house: &House) {
-    super::provider(house, "provider_openai");
+pub fn ship_openai(house: &House) {
+    super::ship_provider(house, "provider_openai");
 }
 
 /// Builds a command that uses a server.
-pub fn at(house: &House, server: &Server, words: &[&str]) -> Command {
+pub fn openai_command(house: &House, server: &Server, words: &[&str]) -> Command {
     house
         .command(words)
         .variable("OPENAI_BASE_URL", server.base_url())
@@ -23,7 +23,7 @@ pub fn at(house: &House, server: &Server, words: &[&str]) -> Command {
 }
 
 /// Builds a command of a program that embeds this installation's jaato and uses a server.
-pub fn program_at(
+pub fn openai_program(
     house: &House,
     server: &Server,
     program: &std::path::Path,
@@ -37,12 +37,12 @@ pub fn program_at(
 
 /// Fails if any file that a run may have written contains the key.
 #[track_caller]
-pub fn no_file_holds_the_key(house: &House) {
-    fn visit(folder: &std::path::Path, found: &mut Vec<String>) {
+pub fn assert_key_not_saved(house: &House) {
+    fn find_key_files(folder: &std::path::Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let kind = entry.file_type().unwrap();
             if kind.is_dir() {
-                visit(&entry.path(), found);
+                find_key_files(&entry.path(), found);
             } else if kind.is_file() {
                 let bytes = std::fs::read(entry.path()).unwrap_or_default();
                 if bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
@@ -54,7 +54,7 @@ pub fn no_file_holds_the_key(house: &House) {
     let mut found = Vec::new();
     // All files except the program and its plugins.
     for folder in ["home", "workspace", "run"] {
-        visit(&house.path().join(folder), &mut found);
+        find_key_files(&house.path().join(folder), &mut found);
     }
     assert!(found.is_empty(), "these files contain the key: {found:?}");
 }

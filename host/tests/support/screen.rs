@@ -13,7 +13,7 @@ use super::{Command, House, skip};
 
 /// Runs a shell line on its own terminal, and records the terminal's output in a file. The program
 /// `script` creates the terminal, if it is installed.
-pub fn recorded(
+pub fn run_recorded(
     house: &House,
     line: &str,
     record: &Path,
@@ -32,31 +32,31 @@ pub fn recorded(
 
 /// A size of a terminal.
 #[derive(Clone, Copy)]
-pub struct Size {
+pub struct ScreenSize {
     pub rows: u16,
     pub columns: u16,
 }
 
 /// A terminal that runs jaato.
-pub struct Scene<'a> {
+pub struct RecordedTerminal<'a> {
     house: &'a House,
-    size: Size,
+    size: ScreenSize,
     running: Running,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> RecordedTerminal<'a> {
     /// Runs jaato on a terminal of this size. Returns `None` if no terminal can be created.
     pub fn begin(
         house: &'a House,
         words: &str,
-        size: Size,
+        size: ScreenSize,
         variable: Option<(&str, &str)>,
     ) -> Option<Self> {
-        let Size { rows, columns } = size;
+        let ScreenSize { rows, columns } = size;
         let binary = house.binary().display().to_string();
         let line = format!("stty rows {rows} cols {columns}; exec '{binary}' {words}");
-        let running = recorded(house, &line, &house.path().join("screen"), |command| {
-            let command = command.variable("TERM", "xterm-256color").patient();
+        let running = run_recorded(house, &line, &house.path().join("screen"), |command| {
+            let command = command.variable("TERM", "xterm-256color").with_long_deadline();
             match variable {
                 Some((name, value)) => command.variable(name, value),
                 None => command,
@@ -67,7 +67,7 @@ impl<'a> Scene<'a> {
 
     /// Waits until the screen shows a text.
     #[track_caller]
-    pub fn until(&self, text: &str) {
+    pub fn wait_until_shown(&self, text: &str) {
         let begun = Instant::now();
         while !self.plain_rows().contains(text) {
             assert!(begun.elapsed() < DEADLINE, "`{text}` does not appear:\n{}", self.plain_rows());
@@ -77,7 +77,7 @@ impl<'a> Scene<'a> {
 
     /// Waits until a text was written to the terminal, even if later output has replaced it.
     #[track_caller]
-    pub fn until_shown_once(&self, text: &str) {
+    pub fn wait_until_written(&self, text: &str) {
         let begun = Instant::now();
         let was_shown = || {
             let recorded = fs::read(self.house.path().join("screen")).unwrap_or_default();
@@ -99,14 +99,14 @@ impl<'a> Scene<'a> {
     }
 
     /// Ends jaato and returns its last screen for a snapshot.
-    pub fn end(self) -> String {
+    pub fn last_screen(self) -> String {
         let Self { house, size, running } = self;
         running.wait_with_open_input();
         drawn_screen(house, size)
     }
 
     /// Returns the current screen for a snapshot.
-    pub fn now(&self) -> String {
+    pub fn current_screen(&self) -> String {
         drawn_screen(self.house, self.size)
     }
 
@@ -117,7 +117,7 @@ impl<'a> Scene<'a> {
 }
 
 /// Returns the terminal's state.
-fn run_in_emulator(house: &House, size: Size) -> vt100::Parser {
+fn run_in_emulator(house: &House, size: ScreenSize) -> vt100::Parser {
     let recorded = fs::read(house.path().join("screen")).unwrap_or_default();
     // `script` writes its own line before and after.
     let begin = recorded.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
@@ -130,7 +130,7 @@ fn run_in_emulator(house: &House, size: Size) -> vt100::Parser {
 }
 
 /// Returns the terminal's screen for a snapshot.
-fn drawn_screen(house: &House, size: Size) -> String {
+fn drawn_screen(house: &House, size: ScreenSize) -> String {
     let parser = run_in_emulator(house, size);
     let screen = parser.screen();
     let mut text = String::new();
@@ -143,7 +143,7 @@ fn drawn_screen(house: &House, size: Size) -> String {
                 continue;
             }
             let wanted =
-                if cell.contents().trim().is_empty() { mark.clone() } else { mark_of(cell) };
+                if cell.contents().trim().is_empty() { mark.clone() } else { style_name(cell) };
             if wanted != mark {
                 close_mark(&mut line, &mark);
                 if !wanted.is_empty() {
@@ -157,7 +157,9 @@ fn drawn_screen(house: &House, size: Size) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
-    without_chance(&without_session_ids(&alike(&house.clean(text.trim_end()))))
+    normalize_folder_names(&without_session_ids(&normalize_durations(
+        &house.normalize_output(text.trim_end()),
+    )))
 }
 
 /// Replaces the ids of sessions by one of the same length.
@@ -192,7 +194,7 @@ fn close_mark(line: &mut String, mark: &str) {
 }
 
 /// Returns the name of a cell's style, empty for plain text.
-fn mark_of(cell: &vt100::Cell) -> String {
+fn style_name(cell: &vt100::Cell) -> String {
     const COLOURS: [&str; 8] =
         ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
     let colour = match cell.fgcolor() {
@@ -214,7 +216,7 @@ fn mark_of(cell: &vt100::Cell) -> String {
 }
 
 /// Normalizes the random folder names of sessions.
-fn without_chance(text: &str) -> String {
+fn normalize_folder_names(text: &str) -> String {
     let mut text = text.to_owned();
     if let Some((_, folder)) = text.split_once("/session-") {
         let folder: String = folder.chars().take_while(|it| *it != '/').collect();
@@ -227,7 +229,7 @@ fn without_chance(text: &str) -> String {
 const WAITED: &str = "waited_ms ";
 
 /// Normalizes durations.
-fn alike(text: &str) -> String {
+fn normalize_durations(text: &str) -> String {
     let mut alike = String::new();
     for line in text.lines() {
         if let Some((begin, _)) = line.split_once(WAITED) {

@@ -28,7 +28,7 @@ const NO_HEAD: u16 = 0;
 
 /// A step of an answer's body.
 #[derive(Clone)]
-pub enum Step {
+pub enum BodyStep {
     /// These bytes, in one piece.
     Bytes(Vec<u8>),
     /// These bytes, one per piece.
@@ -38,7 +38,7 @@ pub enum Step {
     /// A short pause, in which a client may leave.
     Lag,
     /// A pause until the test opens the gate.
-    Wait(Gate),
+    Wait(AnswerGate),
     /// A pause until the client leaves.
     Hang,
     /// Closes the connection in the middle of the body.
@@ -47,9 +47,9 @@ pub enum Step {
 
 /// Holds an answer back until a test opens it. Clones are the same gate.
 #[derive(Clone)]
-pub struct Gate(Sender<()>, Arc<Mutex<Receiver<()>>>);
+pub struct AnswerGate(Sender<()>, Arc<Mutex<Receiver<()>>>);
 
-impl Gate {
+impl AnswerGate {
     /// Creates a closed gate.
     pub fn closed() -> Self {
         let (opener, waiter) = channel();
@@ -67,7 +67,7 @@ impl Gate {
 pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
-    steps: Vec<Step>,
+    steps: Vec<BodyStep>,
     keeps_connection: bool,
 }
 
@@ -84,16 +84,16 @@ pub struct ReceivedRequest {
 /// The server, which ends with the process.
 pub struct Server {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 /// A test's own answer to each request.
-type Answering = Box<dyn Fn(&ReceivedRequest) -> Answer + Send + Sync>;
+type AnswerFunction = Box<dyn Fn(&ReceivedRequest) -> Answer + Send + Sync>;
 
-struct Shared {
+struct ServerState {
     script: Mutex<VecDeque<Answer>>,
     /// Answers instead of the script.
-    answering: Option<Answering>,
+    answering: Option<AnswerFunction>,
     models: Mutex<Answer>,
     asked: Mutex<Vec<ReceivedRequest>>,
     /// Number of connections that carried a request.
@@ -113,11 +113,11 @@ impl Answer {
 
     /// Returns an answer that sends nothing, not even a status.
     pub fn silence() -> Self {
-        Self { steps: vec![Step::Hang], ..Self::status(NO_HEAD) }
+        Self { steps: vec![BodyStep::Hang], ..Self::status(NO_HEAD) }
     }
 
     /// Returns a stream of these steps.
-    pub fn stream(steps: Vec<Step>) -> Self {
+    pub fn stream(steps: Vec<BodyStep>) -> Self {
         Self { steps, ..Self::status(200).header("content-type", "text/event-stream") }
     }
 
@@ -126,7 +126,7 @@ impl Answer {
         let mut events: Vec<Value> =
             pieces.iter().map(|piece| json!({ "delta": { "content": piece } })).collect();
         events.push(json!({ "delta": {}, "finish_reason": "stop" }));
-        Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+        Self::stream(vec![BodyStep::Bytes(choice_events(&events)), BodyStep::Bytes(stream_end())])
     }
 
     /// Returns an answer with this text to a request with this many tokens.
@@ -138,7 +138,7 @@ impl Answer {
             json!({ "delta": {}, "finish_reason": "stop" }),
         ];
         let end = [usage.as_bytes(), b"data: [DONE]\n\n"].concat();
-        Self::stream(vec![Step::Bytes(choices(&said)), Step::Bytes(end)])
+        Self::stream(vec![BodyStep::Bytes(choice_events(&said)), BodyStep::Bytes(end)])
     }
 
     /// Returns an answer with these calls: name and arguments.
@@ -157,13 +157,13 @@ impl Answer {
         };
         let mut events: Vec<Value> = calls.iter().enumerate().flat_map(call).collect();
         events.push(json!({ "delta": {}, "finish_reason": "tool_calls" }));
-        Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+        Self::stream(vec![BodyStep::Bytes(choice_events(&events)), BodyStep::Bytes(stream_end())])
     }
 
     /// Returns an error in the protocol's format.
     pub fn error(status: u16, message: &str) -> Self {
         let body = json!({ "error": { "message": message } }).to_string();
-        Self { steps: vec![Step::Bytes(body.into_bytes())], ..Self::status(status) }
+        Self { steps: vec![BodyStep::Bytes(body.into_bytes())], ..Self::status(status) }
             .header("content-type", "application/json")
     }
 
@@ -174,29 +174,29 @@ impl Answer {
     }
 
     /// Adds a step to the body.
-    pub fn then(mut self, step: Step) -> Self {
+    pub fn then(mut self, step: BodyStep) -> Self {
         self.steps.push(step);
         self
     }
 
     /// Sets a body that is sent in one piece.
     pub fn body(mut self, body: &str) -> Self {
-        self.steps = vec![Step::Bytes(body.as_bytes().to_vec())];
+        self.steps = vec![BodyStep::Bytes(body.as_bytes().to_vec())];
         self
     }
 
     /// Ends the body a moment after its last bytes, and keeps the connection for the next request.
-    pub fn kept(mut self) -> Self {
-        self.steps.push(Step::Lag);
+    pub fn keep_alive(mut self) -> Self {
+        self.steps.push(BodyStep::Lag);
         self.keeps_connection = true;
         self
     }
 
     /// Splits the body into single bytes.
-    pub fn torn(mut self) -> Self {
+    pub fn in_single_bytes(mut self) -> Self {
         for step in &mut self.steps {
-            if let Step::Bytes(bytes) = step {
-                *step = Step::Torn(std::mem::take(bytes));
+            if let BodyStep::Bytes(bytes) = step {
+                *step = BodyStep::Torn(std::mem::take(bytes));
             }
         }
         self
@@ -204,13 +204,13 @@ impl Answer {
 }
 
 /// Returns the stream events of choices.
-pub fn choices(choices: &[Value]) -> Vec<u8> {
+pub fn choice_events(choices: &[Value]) -> Vec<u8> {
     let event = |choice| format!("data: {}\n\n", json!({ "choices": [choice] }));
     choices.iter().map(event).collect::<String>().into_bytes()
 }
 
 /// Returns the end of a stream: the usage and the final marker.
-pub fn end() -> Vec<u8> {
+pub fn stream_end() -> Vec<u8> {
     let usage = json!({ "prompt_tokens": 20, "completion_tokens": 5 });
     format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage })).into_bytes()
 }
@@ -218,20 +218,20 @@ pub fn end() -> Vec<u8> {
 impl Server {
     /// Starts a server with these answers, one per completion. Further requests are refused.
     pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
-        Self::serving(script.into_iter().collect(), None)
+        Self::start_serving(script.into_iter().collect(), None)
     }
 
     /// Starts a server that gives the test's answer to each request.
-    pub fn answering(answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static) -> Self {
-        Self::serving(VecDeque::new(), Some(Box::new(answer)))
+    pub fn start_with(answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static) -> Self {
+        Self::start_serving(VecDeque::new(), Some(Box::new(answer)))
     }
 
-    fn serving(script: VecDeque<Answer>, answering: Option<Answering>) -> Self {
+    fn start_serving(script: VecDeque<Answer>, answering: Option<AnswerFunction>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let models = Answer::status(200).body(r#"{"object":"list","data":[{"id":"test"}]}"#);
         let (gone_sender, gone) = channel();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             script: Mutex::new(script),
             answering,
             models: Mutex::new(models),
@@ -267,7 +267,7 @@ impl Server {
     }
 
     /// Returns the completion requests so far.
-    pub fn asked(&self) -> Vec<ReceivedRequest> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.asked.lock().clone()
     }
 
@@ -278,13 +278,13 @@ impl Server {
 
     /// Returns the other requests so far: for models, and for a model's window, sent at the same
     /// time as completions.
-    pub fn looked(&self) -> Vec<ReceivedRequest> {
+    pub fn other_requests(&self) -> Vec<ReceivedRequest> {
         self.shared.looked.lock().clone()
     }
 
     /// Waits until a client has left in the middle of its answer.
     #[track_caller]
-    pub fn wait_until_gone(&self) {
+    pub fn wait_until_disconnected(&self) {
         let waited = self.shared.gone.lock().recv_timeout(PATIENCE);
         assert!(waited != Err(RecvTimeoutError::Timeout), "the client keeps its connection open");
     }
@@ -303,7 +303,7 @@ impl ReceivedRequest {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn serve(&self, mut connection: TcpStream) {
         connection.set_nodelay(true).unwrap();
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -355,27 +355,27 @@ impl Shared {
         }
         for step in &answer.steps {
             match step {
-                Step::Bytes(bytes) => chunk(connection, bytes)?,
-                Step::Torn(bytes) => {
+                BodyStep::Bytes(bytes) => write_chunk(connection, bytes)?,
+                BodyStep::Torn(bytes) => {
                     for byte in bytes.chunks(1) {
-                        chunk(connection, byte)?;
+                        write_chunk(connection, byte)?;
                     }
                 }
-                Step::Endless(bytes) => loop {
-                    chunk(connection, bytes)?;
+                BodyStep::Endless(bytes) => loop {
+                    write_chunk(connection, bytes)?;
                 },
-                Step::Lag => lag(connection)?,
-                Step::Wait(Gate(_, waiter)) => {
+                BodyStep::Lag => pause_briefly(connection)?,
+                BodyStep::Wait(AnswerGate(_, waiter)) => {
                     let opened = waiter.lock().recv_timeout(PATIENCE);
                     assert!(opened.is_ok(), "the test never opens the gate");
                 }
                 // A client that leaves closes its side, and nothing else can come from it.
-                Step::Hang => {
+                BodyStep::Hang => {
                     let read = connection.read(&mut [0])?;
                     assert_eq!(read, 0, "the client sent more than one request");
                     return Err(std::io::ErrorKind::BrokenPipe.into());
                 }
-                Step::Cut => return Ok(()),
+                BodyStep::Cut => return Ok(()),
             }
         }
         connection.write_all(b"0\r\n\r\n")
@@ -383,7 +383,7 @@ impl Shared {
 }
 
 /// Waits a moment. Returns an error if the client leaves.
-fn lag(connection: &mut TcpStream) -> std::io::Result<()> {
+fn pause_briefly(connection: &mut TcpStream) -> std::io::Result<()> {
     connection.set_read_timeout(Some(LAG))?;
     let read = connection.read(&mut [0]);
     connection.set_read_timeout(Some(PATIENCE))?;
@@ -394,7 +394,7 @@ fn lag(connection: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-fn chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+fn write_chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     connection.write_all(format!("{:x}\r\n", bytes.len()).as_bytes())?;
     connection.write_all(bytes)?;
     connection.write_all(b"\r\n")

@@ -6,14 +6,14 @@ use super::command::Running;
 use super::{House, fixture, fixtures, library_name, skip};
 
 /// Returns an installation with the shells, or prints why the test is skipped.
-pub fn furnish() -> Option<House> {
-    furnish_with("")
+pub fn house_with_shells() -> Option<House> {
+    house_with_shell_settings("")
 }
 
-/// Like [`furnish`], with settings.
-pub fn furnish_with(settings: &str) -> Option<House> {
+/// Like [`house_with_shells`], with settings.
+pub fn house_with_shell_settings(settings: &str) -> Option<House> {
     let house = House::new()?;
-    let plugins = fixtures::house()?.join("plugins");
+    let plugins = fixtures::test_house()?.join("plugins");
     for plugin in ["environment_local", "tool_interactive_shell"] {
         house.ship(&plugins.join(library_name(plugin)));
     }
@@ -22,7 +22,7 @@ pub fn furnish_with(settings: &str) -> Option<House> {
 }
 
 /// Returns true if a program is installed, otherwise prints what is skipped.
-pub fn is_there(program: &str) -> bool {
+pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     if !found {
@@ -32,14 +32,15 @@ pub fn is_there(program: &str) -> bool {
 }
 
 /// A session of jaato for consecutive tool calls.
-pub struct Calls {
+pub struct ShellCalls {
     running: Running,
 }
 
-impl Calls {
+impl ShellCalls {
     /// Starts the session.
-    pub fn of(house: &House) -> Self {
-        let command = house.command(&["call", "--batch"]).variable("PS1", "$ ").patient();
+    pub fn in_house(house: &House) -> Self {
+        let command =
+            house.command(&["call", "--batch"]).variable("PS1", "$ ").with_long_deadline();
         Self::start(command.variable("TMPDIR", house.path().join("run")))
     }
 
@@ -50,24 +51,24 @@ impl Calls {
 
     /// Calls a tool and returns the whole answer.
     #[track_caller]
-    pub fn ask(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub fn call_any(&mut self, tool: &str, arguments: &Value) -> Value {
         let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
         self.running.write(line.as_bytes());
-        serde_json::from_str(&self.running.line()).unwrap()
+        serde_json::from_str(&self.running.next_line()).unwrap()
     }
 
     /// Calls a tool that must succeed.
     #[track_caller]
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        let answer = self.ask(tool, arguments);
+        let answer = self.call_any(tool, arguments);
         assert!(answer.get("error").is_none(), "{tool}({arguments}) answers {answer}");
         answer["result"].clone()
     }
 
     /// Calls a tool that must fail.
     #[track_caller]
-    pub fn refused(&mut self, tool: &str, arguments: &Value) -> Value {
-        let answer = self.ask(tool, arguments);
+    pub fn call_refused(&mut self, tool: &str, arguments: &Value) -> Value {
+        let answer = self.call_any(tool, arguments);
         assert!(answer["error"].is_object(), "{tool}({arguments}) answers {answer}");
         answer["error"].clone()
     }
@@ -81,13 +82,13 @@ impl Calls {
 
     /// Types text.
     #[track_caller]
-    pub fn input(&mut self, session: &str, text: &str) -> Value {
+    pub fn type_text(&mut self, session: &str, text: &str) -> Value {
         self.call("shell_input", &json!({ "session_id": session, "input": text }))
     }
 
     /// Presses a key.
     #[track_caller]
-    pub fn key(&mut self, session: &str, key: &str) -> Value {
+    pub fn press_key(&mut self, session: &str, key: &str) -> Value {
         self.call("shell_control", &json!({ "session_id": session, "key": key }))
     }
 
@@ -100,22 +101,22 @@ impl Calls {
     /// Ends jaato, and checks that no process is left.
     #[track_caller]
     pub fn end(self, house: &House) {
-        self.end_alone();
-        house.nothing_lives();
+        self.end_jaato();
+        house.assert_no_processes();
     }
 
     /// Ends jaato while other processes of the installation continue.
     #[track_caller]
-    pub fn end_alone(self) {
+    pub fn end_jaato(self) {
         self.running.finish();
     }
 }
 
 /// Starts a program, and runs the test with it.
 #[track_caller]
-pub fn play(command: &str, play: impl Fn(&mut Calls, &str, &Value)) {
-    let Some(house) = furnish() else { return };
-    let mut calls = Calls::of(&house);
+pub fn play_program(command: &str, play: impl Fn(&mut ShellCalls, &str, &Value)) {
+    let Some(house) = house_with_shells() else { return };
+    let mut calls = ShellCalls::in_house(&house);
     let (session, answer) = calls.spawn(command);
     play(&mut calls, &session, &answer);
     calls.end(&house);
@@ -134,26 +135,26 @@ pub fn kill_worker(house: &House, plugin: &str) {
 
 /// Returns the output.
 #[track_caller]
-pub fn output(answer: &Value) -> &str {
+pub fn output_text(answer: &Value) -> &str {
     answer["output"].as_str().unwrap()
 }
 
 /// Returns the reason of the answer.
 #[track_caller]
-pub fn reason(answer: &Value) -> &str {
+pub fn return_reason(answer: &Value) -> &str {
     answer["reason"].as_str().unwrap()
 }
 
 /// A shell that shows only its commands' output.
 pub const BASH: &str = "bash --norc --noprofile";
 
-pub fn without_terminals() -> Option<House> {
-    with_environment("pipes")
+pub fn house_without_terminals() -> Option<House> {
+    house_with_environment("pipes")
 }
 
 /// Returns an installation whose sessions have an environment without terminals.
-pub fn with_environment(name: &str) -> Option<House> {
-    let house = furnish_with(&format!("environment = \"{name}\"\n"))?;
+pub fn house_with_environment(name: &str) -> Option<House> {
+    let house = house_with_shell_settings(&format!("environment = \"{name}\"\n"))?;
     house.ship(&fixture(name));
     Some(house)
 }

@@ -37,20 +37,20 @@ impl ToolExecutor {
     /// Adds a tool.
     pub fn register(&mut self, tool: Tool) {
         self.tools.push(tool);
-        self.end();
+        self.close_session();
     }
 
     /// Asks before a tool runs that is not [allowed](Tool::allowed). Without a permission plugin,
     /// such a tool is denied.
     pub fn set_permission_plugin(&mut self, plugin: PermissionPlugin) {
         self.permission_plugin = Some(plugin);
-        self.end();
+        self.close_session();
     }
 
     /// Records calls and decisions.
     pub fn set_ledger(&mut self, ledger: Arc<TokenLedger>) {
         self.ledger = Some(ledger);
-        self.end();
+        self.close_session();
     }
 
     /// Returns a handle for calls that take longer than this, which continue in the background.
@@ -62,15 +62,15 @@ impl ToolExecutor {
     /// continues in the background returns true and an object with `auto_backgrounded` and
     /// `task_id`.
     pub fn execute(&mut self, name: &str, arguments: Value) -> (bool, Value) {
-        match self.run(name, arguments) {
+        match self.run_tool(name, arguments) {
             Ok(result) => (true, result),
             Err(error) => (false, json!({ "error": error.to_string() })),
         }
     }
 
-    fn run(&mut self, name: &str, arguments: Value) -> Result<Value> {
+    fn run_tool(&mut self, name: &str, arguments: Value) -> Result<Value> {
         let threshold = self.threshold;
-        let (jaato, session) = self.start()?;
+        let (jaato, session) = self.start_session()?;
         let (handle, cancel) = (session.handle(), Cancel::new());
         let origin = CallOrigin::outside_of_calls(PluginName::from(jaato_runtime::PROGRAM));
         let Some(threshold) = threshold else {
@@ -117,7 +117,7 @@ impl ToolExecutor {
         })
     }
 
-    fn start(&mut self) -> Result<(&BlockingJaato, &Session)> {
+    fn start_session(&mut self) -> Result<(&BlockingJaato, &Session)> {
         if self.started.is_none() {
             let builder = self
                 .tools
@@ -133,7 +133,7 @@ impl ToolExecutor {
                 options.asker = Arc::clone(&permission.0);
             }
             let runtime = jaato.inner().runtime();
-            let session = jaato.wait(async { runtime.session_for_calls(options) })?;
+            let session = jaato.wait(async { runtime.open_session_for_calls(options) })?;
             self.started = Some((jaato, session));
         }
         match &self.started {
@@ -143,7 +143,7 @@ impl ToolExecutor {
     }
 
     /// Ends the host, so that the next call starts one with all tools.
-    fn end(&mut self) {
+    fn close_session(&mut self) {
         if let Some((jaato, session)) = self.started.take() {
             jaato.wait(jaato.inner().runtime().close_session(session.id()));
         }

@@ -146,7 +146,7 @@ impl JaatoClient {
     /// # Errors
     /// If tools are not configured, or no usable plugin is that gc.
     pub fn set_gc_plugin(&self, plugin: &str, settings: Option<GcSettings>) -> Result<()> {
-        let (runtime, session) = self.main()?;
+        let (runtime, session) = self.main_session()?;
         let configured =
             runtime.jaato().map(|jaato| jaato.inner().runtime().setup().config.gc.clone());
         let mut settings = settings.or(configured).unwrap_or_default();
@@ -175,7 +175,7 @@ impl JaatoClient {
     /// # Errors
     /// If tools are not configured.
     pub fn get_runtime(&self) -> Result<JaatoRuntime> {
-        Ok(self.main()?.0)
+        Ok(self.main_session()?.0)
     }
 
     /// Returns the main session.
@@ -183,10 +183,10 @@ impl JaatoClient {
     /// # Errors
     /// If tools are not configured.
     pub fn get_session(&self) -> Result<JaatoSession> {
-        Ok(self.main()?.1)
+        Ok(self.main_session()?.1)
     }
 
-    fn main(&self) -> Result<(JaatoRuntime, JaatoSession)> {
+    fn main_session(&self) -> Result<(JaatoRuntime, JaatoSession)> {
         self.0.lock().main.clone().ok_or_else(not_configured)
     }
 }
@@ -255,7 +255,7 @@ impl JaatoRuntime {
         system_instructions: Option<&str>,
     ) -> Result<JaatoSession> {
         let configured = self.0.lock().configured.clone().ok_or_else(not_configured)?;
-        let words = configured.registry.tool_words(tools)?;
+        let words = configured.registry.exposed_tools(tools)?;
         let mut builder: SessionBuilder = configured.jaato.session().model(model);
         builder = builder.tools(words.iter().map(|word| word.as_str()));
         if let Some(text) = system_instructions {
@@ -294,7 +294,7 @@ impl JaatoSession {
         let mut turn = self.0.send(message);
         let mut block = OutputBlock::default();
         for event in turn.by_ref() {
-            block.show(&event, &mut on_output);
+            block.show_event(&event, &mut on_output);
         }
         Ok(turn.wait()?.text)
     }
@@ -353,7 +353,7 @@ impl JaatoSession {
 struct OutputBlock(Option<String>);
 
 impl OutputBlock {
-    fn show(&mut self, event: &Event, on_output: &mut impl FnMut(&str, &str, &str)) {
+    fn show_event(&mut self, event: &Event, on_output: &mut impl FnMut(&str, &str, &str)) {
         let (source, text) = match event {
             Event::TextDelta { source, text } | Event::ToolOutput { source, text, .. } => {
                 (source, text)

@@ -85,7 +85,7 @@ impl ModelProviderPlugin {
         on_chunk: impl Fn(&str) + Send + Sync + 'static,
         cancel_token: &Cancel,
     ) -> Result<Completion> {
-        self.send(Message::user(message), on_chunk, cancel_token)
+        self.send_request(Message::user(message), on_chunk, cancel_token)
     }
 
     /// Sends the results of the last response's calls, as
@@ -99,7 +99,7 @@ impl ModelProviderPlugin {
         on_chunk: impl Fn(&str) + Send + Sync + 'static,
         cancel_token: &Cancel,
     ) -> Result<Completion> {
-        self.send(Message::tool(results), on_chunk, cancel_token)
+        self.send_request(Message::tool(results), on_chunk, cancel_token)
     }
 
     /// Sends a message and returns the response in full.
@@ -110,7 +110,7 @@ impl ModelProviderPlugin {
         self.send_message_streaming(message, |_| {}, &Cancel::new())
     }
 
-    fn send(
+    fn send_request(
         &mut self,
         message: Message,
         on_chunk: impl Fn(&str) + Send + Sync + 'static,

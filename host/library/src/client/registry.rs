@@ -79,7 +79,7 @@ impl PluginRegistry {
 
     /// Returns the words that select the tools of plugins, and of the program itself. Without
     /// names, those of all exposed plugins.
-    pub(super) fn tool_words(&self, plugins: Option<&[&str]>) -> Result<Vec<ToolName>> {
+    pub(super) fn exposed_tools(&self, plugins: Option<&[&str]>) -> Result<Vec<ToolName>> {
         let names: Vec<String> = match plugins {
             Some(plugins) => {
                 plugins.iter().map(|name| self.full_name(name)).collect::<Result<_>>()?

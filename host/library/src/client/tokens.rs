@@ -99,6 +99,6 @@ impl LedgerRecorder for TokenLedger {
         }
         records.push(record.clone());
         *count += 1;
-        totals.add(&record.stage);
+        totals.add_stage(&record.stage);
     }
 }

@@ -167,9 +167,11 @@ fn validate_arguments(spec: &CommandSpec, arguments: &Value) -> Result<(), Error
     let as_tool = json!({ "name": spec.name, "description": "", "parameters": parameters });
     let as_tool: ToolSpec = serde_json::from_value(as_tool)
         .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-    ArgumentChecks::new().check_tool_arguments(&as_tool, arguments).map_err(|error| match error.kind {
-        ErrorKind::InvalidArguments => Error { hint: Some(usage_hint(spec)), ..error },
-        _ => error,
+    ArgumentChecks::new().check_tool_arguments(&as_tool, arguments).map_err(|error| {
+        match error.kind {
+            ErrorKind::InvalidArguments => Error { hint: Some(usage_hint(spec)), ..error },
+            _ => error,
+        }
     })
 }
 

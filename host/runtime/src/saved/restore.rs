@@ -70,7 +70,8 @@ pub fn restore_session(
     let is_turn = |entry: &&Arc<HistoryEntry>| {
         entry.message.is_prompt() && entry.mark != Some(MessageMark::Unsent)
     };
-    restored.history = history.with_forgotten_turns(forgotten.iter().filter(is_turn).count() as u64);
+    restored.history =
+        history.with_forgotten_turns(forgotten.iter().filter(is_turn).count() as u64);
     if lost > 0 {
         let messages = if lost == 1 { "message" } else { "messages" };
         restored.problems.push(format!(

@@ -332,7 +332,8 @@ impl SaverThread {
             if self.state.get() == SaveState::SAVING {
                 // Nothing comes, so what came so far is made to survive a loss of power too.
                 self.clean_outputs();
-                let synced = self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync_records);
+                let synced =
+                    self.target.writer.as_mut().map_or(Ok(()), SessionWriter::sync_records);
                 self.stop_on_error(&synced);
             }
         }

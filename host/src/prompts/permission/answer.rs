@@ -4,7 +4,7 @@ use jaato_runtime::types::permission_prompt::{
     AllowedAnswer, PermissionAnswer, PermissionDecision, PermissionPrompt,
 };
 
-use super::dialog::{AnswerChoices, answers_of};
+use super::dialog::{AnswerChoices, all_answers};
 use crate::chat::slash;
 
 /// Words that allow the call once.
@@ -51,10 +51,10 @@ pub fn read_answer(
     prompt: &PermissionPrompt,
     form: AnswerChoices,
 ) -> Result<TypedAnswer, String> {
-    let answers = answers_of(prompt);
+    let answers = all_answers(prompt);
     let lower = line.to_lowercase();
     let word = lower.trim_end_matches(['.', '!', ',']).trim();
-    if let Some(command) = own_command(word) {
+    if let Some(command) = conversation_command(word) {
         return Err(format!("answer the question first, then use `/{command}`"));
     }
     if !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -114,7 +114,7 @@ fn answer_for_later_calls(
     let mut meant = prompt.answers.iter().filter(is_meant);
     match (meant.next(), meant.next()) {
         (Some(answer), None) => Ok(to_typed_answer(answer)),
-        _ => Err(expected_input(answers_of(prompt).len(), form)),
+        _ => Err(expected_input(all_answers(prompt).len(), form)),
     }
 }
 
@@ -130,7 +130,7 @@ fn expected_input(answers: usize, form: AnswerChoices) -> String {
 /// Explains each possible answer in a line.
 fn answer_help(prompt: &PermissionPrompt, form: AnswerChoices) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for (number, answer) in (1..).zip(answers_of(prompt)) {
+    for (number, answer) in (1..).zip(all_answers(prompt)) {
         let letter = match answer.decision {
             PermissionDecision::AllowOnce if number == 1 => Some("y".to_owned()),
             PermissionDecision::Deny => Some("n".to_owned()),
@@ -169,7 +169,7 @@ fn decision_meaning(decision: PermissionDecision) -> &'static str {
 }
 
 /// Returns the conversation command in a line, because it is not meant for the model.
-fn own_command(line: &str) -> Option<&str> {
+fn conversation_command(line: &str) -> Option<&str> {
     let word = line.split_whitespace().next()?.strip_prefix('/')?;
     let is_own = slash::find(word).is_some() && word != "help";
     is_own.then_some(word)
@@ -179,7 +179,7 @@ fn own_command(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn prompt() -> PermissionPrompt {
+    fn sample_prompt() -> PermissionPrompt {
         let mut prompt = PermissionPrompt::default();
         prompt.answers = vec![
             AllowedAnswer::once(PermissionDecision::AllowOnce, "Yes"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn read_typed_line(line: &str) -> Result<TypedAnswer, String> {
-        read_answer(line, &prompt(), AnswerChoices::Full)
+        read_answer(line, &sample_prompt(), AnswerChoices::Full)
     }
 
     fn answer_once(decision: PermissionDecision) -> Result<TypedAnswer, String> {
@@ -237,7 +237,7 @@ mod tests {
         };
         assert_eq!(read_typed_line("2"), Ok(TypedAnswer::Answer(always.clone())));
         assert_eq!(read_typed_line("always"), Ok(TypedAnswer::Answer(always)));
-        let short = |line| read_answer(line, &prompt(), AnswerChoices::Short);
+        let short = |line| read_answer(line, &sample_prompt(), AnswerChoices::Short);
         assert_eq!(short("2"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("always"), Err(NO_ROOM.to_owned()));
         assert_eq!(short("1"), answer_once(PermissionDecision::AllowOnce));

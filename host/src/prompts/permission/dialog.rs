@@ -28,7 +28,7 @@ pub enum AnswerChoices {
 }
 
 /// Returns the answers in the order of their numbers. One of them denies.
-pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
+pub fn all_answers(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
     let mut answers: Vec<_> = prompt.answers.iter().map(Cow::Borrowed).collect();
     if !answers.iter().any(|answer| answer.decision == PermissionDecision::Deny) {
         answers.push(Cow::Owned(AllowedAnswer::once(PermissionDecision::Deny, NO)));
@@ -37,20 +37,20 @@ pub fn answers_of(prompt: &PermissionPrompt) -> Vec<Cow<'_, AllowedAnswer>> {
 }
 
 /// Builds the question.
-pub fn question_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Dialog {
+pub fn permission_question(prompt: &PermissionPrompt, form: AnswerChoices) -> Dialog {
     let (mut subject, mut values) = (String::new(), Vec::new());
     match &prompt.subject {
         PromptSubject::Command { line } => subject.clone_from(line),
         PromptSubject::Input { text, .. } => subject = typed_text(text),
-        PromptSubject::Edit => values = changes_of(prompt),
+        PromptSubject::Edit => values = edit_values(prompt),
         PromptSubject::Plan { steps } => {
             let steps = (1..).zip(steps).map(|(number, step)| format!("{number}. {step}"));
             values.push(terminal::Value::new(None, steps.collect::<Vec<_>>().join("\n")));
         }
         _ => {
-            values = values_of(&prompt.arguments);
+            values = argument_values(&prompt.arguments);
             if let Some(preview) = &prompt.preview {
-                values.extend(preview_of(preview, prompt.plugin.as_str()));
+                values.extend(preview_values(preview, prompt.plugin.as_str()));
             }
         }
     }
@@ -58,13 +58,13 @@ pub fn question_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Dialog {
         PermissionDecision::Deny => NO.to_owned(),
         _ => answer.label.clone(),
     };
-    let labels = answers_of(prompt).into_iter().map(label);
+    let labels = all_answers(prompt).into_iter().map(label);
     Dialog {
         title: prompt.title.clone(),
         subject,
         values,
-        details: details_of(prompt),
-        notes: notes_of(prompt, form),
+        details: call_details(prompt),
+        notes: prompt_notes(prompt, form),
         answers: if form == AnswerChoices::Full { labels.collect() } else { Vec::new() },
         prompt: if form == AnswerChoices::Full { String::new() } else { SHORT_PROMPT.to_owned() },
         begun: String::new(),
@@ -79,9 +79,9 @@ fn typed_text(text: &str) -> String {
 }
 
 /// Returns the lines that the user should know before answering.
-fn notes_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Vec<(Look, String)> {
+fn prompt_notes(prompt: &PermissionPrompt, form: AnswerChoices) -> Vec<(Look, String)> {
     let mut notes = Vec::new();
-    let origin = origin_of(prompt);
+    let origin = call_origin(prompt);
     if !origin.is_empty() {
         notes.push((Look::Dim, format!("({})", origin.join("; "))));
     }
@@ -96,7 +96,7 @@ fn notes_of(prompt: &PermissionPrompt, form: AnswerChoices) -> Vec<(Look, String
 }
 
 /// Describes the origin and place of the call, if they are unusual.
-fn origin_of(prompt: &PermissionPrompt) -> Vec<String> {
+fn call_origin(prompt: &PermissionPrompt) -> Vec<String> {
     let mut origin = Vec::new();
     match (prompt.agent_name.as_str(), prompt.agent_type.as_str()) {
         ("", "" | "main") => {}
@@ -125,7 +125,7 @@ fn origin_of(prompt: &PermissionPrompt) -> Vec<String> {
 }
 
 /// Returns the details that are shown only together with everything else.
-fn details_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
+fn call_details(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     let named = |name: &str, lines: &[String]| {
         let value = || terminal::Value::new(Some(name.to_owned()), lines.join("\n"));
         (!lines.is_empty()).then(value)
@@ -153,17 +153,17 @@ fn details_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
             | PromptSubject::Plan { .. }
     );
     if !shows_arguments {
-        details.extend(values_of(&prompt.arguments));
+        details.extend(argument_values(&prompt.arguments));
     }
     details
 }
 
 /// Returns the changes of an edit. If they do not show everything, the arguments follow.
-fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
-    let Some(preview) = &prompt.preview else { return values_of(&prompt.arguments) };
+fn edit_values(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
+    let Some(preview) = &prompt.preview else { return argument_values(&prompt.arguments) };
     let mut values = Vec::new();
-    if !shows_all(preview) {
-        values.extend(values_of(&prompt.arguments).into_iter().map(terminal::Value::briefly));
+    if !is_complete_preview(preview) {
+        values.extend(argument_values(&prompt.arguments).into_iter().map(terminal::Value::briefly));
     }
     let drawn = preview.changes.iter().map(|change| {
         // The title names the file only if there is one.
@@ -173,14 +173,15 @@ fn changes_of(prompt: &PermissionPrompt) -> Vec<terminal::Value> {
     });
     values.extend(drawn);
     values.extend(
-        other_files(preview).map(|files| terminal::Value::new(Some("files".to_owned()), files)),
+        files_without_diff(preview)
+            .map(|files| terminal::Value::new(Some("files".to_owned()), files)),
     );
     values
 }
 
 /// Returns a plugin's claims about the changes of its call, each with the plugin's name, because it
 /// may lie.
-fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
+fn preview_values(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
     let said = |what: &str, text: &str| {
         let name = Some(format!("{what}, says {plugin}"));
         (!text.trim().is_empty()).then(|| terminal::Value::new(name, text.to_owned()))
@@ -197,13 +198,13 @@ fn preview_of(preview: &Preview, plugin: &str) -> Vec<terminal::Value> {
         let (lines, core) = (diff::change_lines(change), diff::changed_lines(change));
         terminal::Value::of_lines(Some(format!("{heading}, says {plugin}")), lines, core)
     });
-    let files = other_files(preview).unwrap_or_default();
+    let files = files_without_diff(preview).unwrap_or_default();
     let after = [said("changes", &preview.diff), said("files", &files)];
     before.into_iter().flatten().chain(drawn).chain(after.into_iter().flatten()).collect()
 }
 
 /// Returns the changed files without a diff.
-fn other_files(preview: &Preview) -> Option<String> {
+fn files_without_diff(preview: &Preview) -> Option<String> {
     let is_of = |change: &FileChange, file: &String| {
         change.path == *file || change.moved_from.as_ref() == Some(file)
     };
@@ -214,7 +215,7 @@ fn other_files(preview: &Preview) -> Option<String> {
 }
 
 /// Returns true if a preview shows each change completely, so that the arguments add nothing.
-fn shows_all(preview: &Preview) -> bool {
+fn is_complete_preview(preview: &Preview) -> bool {
     let is_whole = |change: &FileChange| {
         let has_lines = !change.hunks.is_empty() || change.kind == FileChangeKind::Moved;
         !change.is_cut && has_lines
@@ -223,7 +224,7 @@ fn shows_all(preview: &Preview) -> bool {
 }
 
 /// Returns arguments as a user reads them: texts without JSON escapes.
-pub fn values_of(arguments: &Value) -> Vec<terminal::Value> {
+pub fn argument_values(arguments: &Value) -> Vec<terminal::Value> {
     let Some(arguments) = arguments.as_object() else {
         return vec![terminal::Value::new(None, arguments.to_string())];
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jaato_runtime::visible;
 use serde_json::Value;
 
-use super::dialog::values_of;
+use super::dialog::argument_values;
 use crate::terminal::{
     self, Before, CTRL_C, Dialog, Manner, NAME_COLUMNS, OpenQuestion, Reply, exact_line,
 };
@@ -19,11 +19,14 @@ const PROMPT: &str =
 ///
 /// # Errors
 /// If the terminal is gone.
-pub async fn ask(open: &Arc<OpenQuestion>, arguments: &Value) -> io::Result<Reply<Option<Value>>> {
+pub async fn ask_for_edit(
+    open: &Arc<OpenQuestion>,
+    arguments: &Value,
+) -> io::Result<Reply<Option<Value>>> {
     let question = Dialog {
         title: "Change the arguments".to_owned(),
         subject: String::new(),
-        values: values_of(arguments),
+        values: argument_values(arguments),
         details: Vec::new(),
         notes: Vec::new(),
         answers: Vec::new(),

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{HookHouse, hook, script};
+use super::{HookHouse, hook_entry, script_command};
 
 #[test]
 fn list_shows_where_each_hook_comes_from_and_whether_it_runs() {
-    let mut hooks = hook("PreToolUse", "Bash", "./guard.sh");
+    let mut hooks = hook_entry("PreToolUse", "Bash", "./guard.sh");
     hooks["Stop"] = json!([{ "hooks": [{ "type": "http", "url": "http://x.example" }] }]);
     let Some(house) = HookHouse::untrusted(&hooks, &[]) else { return };
     house.house.configure(
@@ -35,7 +35,7 @@ fn list_without_hooks_says_so() {
 #[test]
 fn test_runs_the_hooks_of_an_event_and_shows_their_decision() {
     let guard = "input=$(cat)\ncase $input in *danger*) echo no >&2; exit 2 ;; esac\necho fine";
-    let hooks = hook("PreToolUse", "Bash", &script("sh", "guard.sh"));
+    let hooks = hook_entry("PreToolUse", "Bash", &script_command("sh", "guard.sh"));
     let Some(house) = HookHouse::new(&hooks, &[("guard.sh", guard)]) else { return };
     let output = house.house.run(&["hook", "test", "PreToolUse"]).code(0);
     for row in

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::answers::says;
+use crate::support::answers::text_answer;
 use crate::support::command::Output;
 use crate::support::{House, cli, fixtures, library_name, skip};
 
@@ -34,14 +34,14 @@ impl HookHouse {
         for (name, text) in scripts {
             house.house.write(&format!("workspace/.claude/hooks/{name}"), text);
         }
-        house.settings(hooks);
+        house.write_settings(hooks);
         Some(house)
     }
 
     /// Creates an installation without hooks.
     pub fn without_hooks() -> Option<Self> {
-        let house = cli::with_cli()?;
-        let plugins = fixtures::house()?.join("plugins");
+        let house = cli::house_with_cli()?;
+        let plugins = fixtures::test_house()?.join("plugins");
         for plugin in ["hook_command", "tool_file_edit"] {
             house.ship(&plugins.join(library_name(plugin)));
         }
@@ -49,37 +49,37 @@ impl HookHouse {
     }
 
     /// Writes the settings file of the workspace.
-    pub fn settings(&self, hooks: &Value) {
+    pub fn write_settings(&self, hooks: &Value) {
         let text = json!({ "hooks": hooks }).to_string();
         self.house.write("workspace/.claude/settings.json", &text);
     }
 
     /// Lets a scripted model answer, and runs a task without asking the user.
     pub fn run(&self, answers: &Value) -> Output {
-        self.house.script(&json!({ "answers": answers }));
+        self.house.set_script(&json!({ "answers": answers }));
         self.house.run(&["run", "--yes", "go"])
     }
 
     /// The same, with events as JSON.
-    pub fn events(&self, answers: &Value) -> Output {
-        self.house.script(&json!({ "answers": answers }));
+    pub fn run_events(&self, answers: &Value) -> Output {
+        self.house.set_script(&json!({ "answers": answers }));
         self.house.run(&["run", "--yes", "--output", "json", "go"])
     }
 
     /// Returns the text of a file of the workspace, or `-` if it does not exist.
-    pub fn text(&self, name: &str) -> String {
+    pub fn file_text(&self, name: &str) -> String {
         fs::read_to_string(self.house.workspace().join(name)).unwrap_or_else(|_| "-".to_owned())
     }
 }
 
 /// Returns the entry of a settings file for a script: an event with one hook.
-pub fn hook(event: &str, matcher: &str, command: &str) -> Value {
+pub fn hook_entry(event: &str, matcher: &str, command: &str) -> Value {
     let hooks = json!([{ "type": "command", "command": command }]);
     json!({ event: [{ "matcher": matcher, "hooks": hooks }] })
 }
 
 /// Returns the command line for a script of the workspace.
-pub fn script(program: &str, name: &str) -> String {
+pub fn script_command(program: &str, name: &str) -> String {
     format!("{program} \"$CLAUDE_PROJECT_DIR\"/.claude/hooks/{name}")
 }
 
@@ -94,21 +94,21 @@ pub fn has_python() -> bool {
 }
 
 /// Returns an answer of the model that calls a tool.
-pub fn calls(name: &str, arguments: Value) -> Value {
-    crate::support::answers::call(name, arguments)
+pub fn call_answer(name: &str, arguments: Value) -> Value {
+    crate::support::answers::call_answer(name, arguments)
 }
 
 /// Returns an answer that runs a command.
-pub fn runs(command: &str) -> Value {
-    calls("cli_based_tool", json!({ "command": command }))
+pub fn run_answer(command: &str) -> Value {
+    call_answer("cli_based_tool", json!({ "command": command }))
 }
 
 /// Returns an answer that expects this text in the last result.
-pub fn after(result: &str, then: Value) -> Value {
-    crate::support::answers::told("tool_result", result, then)
+pub fn expect_result(result: &str, then: Value) -> Value {
+    crate::support::answers::with_expectation("tool_result", result, then)
 }
 
 /// Returns the last answer, after a result with this text.
-pub fn done_after(result: &str) -> Value {
-    after(result, says("done"))
+pub fn done_after_result(result: &str) -> Value {
+    expect_result(result, text_answer("done"))
 }

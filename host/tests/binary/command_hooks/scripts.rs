@@ -3,8 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{HookHouse, after, calls, done_after, has_python, hook, runs, script};
-use crate::support::answers::{says, told};
+use super::{
+    HookHouse, call_answer, done_after_result, expect_result, has_python, hook_entry, run_answer,
+    script_command,
+};
+use crate::support::answers::{text_answer, with_expectation};
 
 /// Blocks recursive removal, and changes to files with secrets.
 const GUARD: &str = r#"
@@ -22,8 +25,8 @@ if call["tool_name"] in ("Edit", "MultiEdit", "Write") and path.endswith(".env")
 "#;
 
 fn guard_house() -> Option<HookHouse> {
-    let command = script("python3", "guard.py");
-    let hooks = hook("PreToolUse", "Bash|Edit|MultiEdit|Write", &command);
+    let command = script_command("python3", "guard.py");
+    let hooks = hook_entry("PreToolUse", "Bash|Edit|MultiEdit|Write", &command);
     if has_python() { HookHouse::new(&hooks, &[("guard.py", GUARD)]) } else { None }
 }
 
@@ -34,17 +37,17 @@ fn guard_script_blocks_recursive_removal_and_tells_the_model_why() {
     let blocked = "plugin `hook-command` denied the call to `cli_based_tool`: recursive removal \
                    is blocked; move files to trash/ instead";
     let output = house.run(&json!([
-        runs("rm -rf kept"),
-        after(
+        run_answer("rm -rf kept"),
+        expect_result(
             blocked,
-            calls("cli_based_tool", json!({ "command": "rm", "args": ["-fr", "kept"] }))
+            call_answer("cli_based_tool", json!({ "command": "rm", "args": ["-fr", "kept"] }))
         ),
-        after(blocked, runs("rm kept/b || echo rm without options")),
-        done_after("rm without options"),
+        expect_result(blocked, run_answer("rm kept/b || echo rm without options")),
+        done_after_result("rm without options"),
     ]));
     assert_eq!(output.code(0).stdout, "done\n");
-    assert_eq!(house.text("kept/a"), "a");
-    house.house.nothing_lives();
+    assert_eq!(house.file_text("kept/a"), "a");
+    house.house.assert_no_processes();
 }
 
 #[test]
@@ -59,17 +62,20 @@ fn guard_script_sees_every_file_of_a_call() {
     ]);
     let blocked = "files with secrets are read-only";
     let output = house.run(&json!([
-        calls("updateFile", json!({ "path": ".env", "old": "1", "new": "2" })),
-        after(blocked, calls("updateFile", json!({ "path": ".env", "new_content": "x" }))),
-        after(blocked, calls("multiFileEdit", json!({ "operations": operations }))),
-        after(blocked, calls("apply_patch", json!({ "input": patch }))),
-        after(blocked, calls("removeFile", json!({ "path": ".env" }))),
-        after(blocked, calls("writeNewFile", json!({ "path": "b", "content": "b" }))),
-        done_after("\"success\":true"),
+        call_answer("updateFile", json!({ "path": ".env", "old": "1", "new": "2" })),
+        expect_result(
+            blocked,
+            call_answer("updateFile", json!({ "path": ".env", "new_content": "x" }))
+        ),
+        expect_result(blocked, call_answer("multiFileEdit", json!({ "operations": operations }))),
+        expect_result(blocked, call_answer("apply_patch", json!({ "input": patch }))),
+        expect_result(blocked, call_answer("removeFile", json!({ "path": ".env" }))),
+        expect_result(blocked, call_answer("writeNewFile", json!({ "path": "b", "content": "b" }))),
+        done_after_result("\"success\":true"),
     ]));
     assert_eq!(output.code(0).stdout, "done\n");
-    assert_eq!((house.text(".env").as_str(), house.text("a").as_str()), ("KEY=1\n", "-"));
-    assert_eq!(house.text("b"), "b");
+    assert_eq!((house.file_text(".env").as_str(), house.file_text("a").as_str()), ("KEY=1\n", "-"));
+    assert_eq!(house.file_text("b"), "b");
 }
 
 /// Removes spaces at the ends of lines in the file that was written, and reports it.
@@ -82,13 +88,13 @@ echo '{"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext
 
 #[test]
 fn formatter_script_changes_the_written_file_and_tells_the_model() {
-    let hooks = hook("PostToolUse", "Edit|Write", &script("sh", "format.sh"));
+    let hooks = hook_entry("PostToolUse", "Edit|Write", &script_command("sh", "format.sh"));
     let Some(house) = HookHouse::new(&hooks, &[("format.sh", FORMATTER)]) else { return };
-    let output = house.events(&json!([
-        calls("writeNewFile", json!({ "path": "a.txt", "content": "one  \ntwo \n" })),
-        done_after("\"hook_feedback\":\"formatted\""),
+    let output = house.run_events(&json!([
+        call_answer("writeNewFile", json!({ "path": "a.txt", "content": "one  \ntwo \n" })),
+        done_after_result("\"hook_feedback\":\"formatted\""),
     ]));
-    assert_eq!(house.text("a.txt"), "one\ntwo\n", "{output}");
+    assert_eq!(house.file_text("a.txt"), "one\ntwo\n", "{output}");
     let lines = output.code(0).json_lines();
     let changed = lines.iter().find(|line| line["event"] == "tool_result_changed").unwrap();
     assert_eq!((&changed["source"], &changed["name"]), (&json!("command"), &json!("writeNewFile")));
@@ -103,14 +109,18 @@ echo "Current branch: $(sed 's|ref: refs/heads/||' .git/HEAD)"
 
 #[test]
 fn prompt_script_adds_context_or_refuses_the_prompt() {
-    let hooks = hook("UserPromptSubmit", "", &script("sh", "context.sh"));
+    let hooks = hook_entry("UserPromptSubmit", "", &script_command("sh", "context.sh"));
     let Some(house) = HookHouse::new(&hooks, &[("context.sh", CONTEXT)]) else { return };
     house.house.write("workspace/.git/HEAD", "ref: refs/heads/moon\n");
-    let output = house.events(&json!([told("data", "Current branch: moon", says("done"))]));
+    let output = house.run_events(&json!([with_expectation(
+        "data",
+        "Current branch: moon",
+        text_answer("done")
+    )]));
     let lines = output.code(0).json_lines();
     let added = lines.iter().find(|line| line["event"] == "prompt_added").unwrap();
     assert_eq!(added["source"], "command");
-    house.house.script(&json!({ "answers": [] }));
+    house.house.set_script(&json!({ "answers": [] }));
     let refused = house.house.run(&["run", "use sk-12345"]);
     let text = "plugin `hook-command` refused the prompt: the prompt has a key in it";
     assert!(refused.code != 0 && refused.stderr.contains(text), "{refused}");
@@ -131,13 +141,13 @@ fn stop_script_makes_the_model_run_the_tests_once() {
     if !has_python() {
         return;
     }
-    let hooks = hook("Stop", "", &script("python3", "stop.py"));
+    let hooks = hook_entry("Stop", "", &script_command("python3", "stop.py"));
     let Some(house) = HookHouse::new(&hooks, &[("stop.py", TESTS_FIRST)]) else { return };
     house.house.write("workspace/test.sh", "echo all tests pass\n");
-    let output = house.events(&json!([
-        says("finished"),
-        told("data", "Run sh test.sh. You said: finished", runs("sh test.sh")),
-        done_after("all tests pass"),
+    let output = house.run_events(&json!([
+        text_answer("finished"),
+        with_expectation("data", "Run sh test.sh. You said: finished", run_answer("sh test.sh")),
+        done_after_result("all tests pass"),
     ]));
     let lines = output.code(0).json_lines();
     let continued: Vec<&Value> =
@@ -155,17 +165,18 @@ echo logged
 
 #[test]
 fn logger_script_gets_each_call_in_the_usual_form() {
-    let mut hooks = hook("PreToolUse", "*", &script("sh", "log.sh"));
-    hooks["PostToolUse"] = hook("PostToolUse", "", &script("sh", "log.sh"))["PostToolUse"].clone();
+    let mut hooks = hook_entry("PreToolUse", "*", &script_command("sh", "log.sh"));
+    hooks["PostToolUse"] =
+        hook_entry("PostToolUse", "", &script_command("sh", "log.sh"))["PostToolUse"].clone();
     let Some(house) = HookHouse::new(&hooks, &[("log.sh", LOGGER)]) else { return };
     house.house.write("workspace/a", "a\n");
     let output = house.run(&json!([
-        calls("cli_based_tool", json!({ "command": "echo x", "timeout_seconds": 9 })),
-        calls("readFile", json!({ "path": "a" })),
-        says("done"),
+        call_answer("cli_based_tool", json!({ "command": "echo x", "timeout_seconds": 9 })),
+        call_answer("readFile", json!({ "path": "a" })),
+        text_answer("done"),
     ]));
     output.code(0);
-    let log = house.text("calls.jsonl");
+    let log = house.file_text("calls.jsonl");
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let seen: Vec<_> = lines
         .iter()
@@ -214,9 +225,12 @@ fn rewriter_script_changes_the_command_and_the_change_is_an_event() {
     if !has_python() {
         return;
     }
-    let hooks = hook("PreToolUse", "Bash", &script("python3", "rewrite.py"));
+    let hooks = hook_entry("PreToolUse", "Bash", &script_command("python3", "rewrite.py"));
     let Some(house) = HookHouse::new(&hooks, &[("rewrite.py", REWRITER)]) else { return };
-    let output = house.events(&json!([runs("npm test"), after("pnpm test", says("done"))]));
+    let output = house.run_events(&json!([
+        run_answer("npm test"),
+        expect_result("pnpm test", text_answer("done"))
+    ]));
     let lines = output.code(0).json_lines();
     let changed = lines.iter().find(|line| line["event"] == "tool_call_changed").unwrap();
     assert_eq!(changed["arguments"], json!({ "command": "echo pnpm test" }));
@@ -226,6 +240,6 @@ fn rewriter_script_changes_the_command_and_the_change_is_an_event() {
         "home/.config/jaato/permissions.toml",
         "version = 1\n[[rules]]\ndecision = \"deny\"\ntool = \"cli_based_tool\"\n",
     );
-    let output = house.run(&json!([runs("npm test"), done_after("is denied")]));
+    let output = house.run(&json!([run_answer("npm test"), done_after_result("is denied")]));
     assert_eq!(output.stdout, "done\n", "{output}");
 }

@@ -11,15 +11,15 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 
-use super::switched::begins;
-use super::{PROVIDERS, Provider, text, unchanged_answer};
+use super::switched::first_turns;
+use super::{PROVIDERS, Provider, text_turn, unchanged_answer};
 use crate::support::server::Server;
 use crate::support::{fixtures, skip};
 use crate::vendors::PNG;
 
 /// Returns the folder of the libraries, or `None` if they are missing.
-fn libraries() -> Option<PathBuf> {
-    let folder = fixtures::target().join("outside/python");
+fn client_libraries() -> Option<PathBuf> {
+    let folder = fixtures::target_folder().join("outside/python");
     if !folder.is_dir() {
         skip("no client libraries of vendors: `cargo xtask setup --outside` fetches them");
         return None;
@@ -43,8 +43,8 @@ fn client_output(provider: &Provider, libraries: &Path, what: &str, server: &Ser
 
 /// Returns a client library's requests in the conversation.
 #[track_caller]
-fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
-    let vendor = provider.vendor(begins());
+fn library_requests(provider: &Provider, libraries: &Path) -> Vec<Value> {
+    let vendor = provider.fake_vendor(first_turns());
     let server = provider.serve(&vendor, unchanged_answer);
     let said = client_output(provider, libraries, "converse", &server);
     assert_eq!(said, "It is Linux.\nWe met before.\n", "{}", provider.name);
@@ -53,11 +53,11 @@ fn of_the_library(provider: &Provider, libraries: &Path) -> Vec<Value> {
 
 /// Returns the plugin's requests in the same conversation.
 #[track_caller]
-fn of_the_plugin(provider: &Provider) -> Option<Vec<Value>> {
-    let house = provider.house()?;
-    let vendor = provider.vendor(begins());
+fn plugin_requests(provider: &Provider) -> Option<Vec<Value>> {
+    let house = provider.new_house()?;
+    let vendor = provider.fake_vendor(first_turns());
     let server = provider.serve(&vendor, unchanged_answer);
-    provider.lead(&house, &server);
+    provider.configure_server(&house, &server);
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
     let words = ["chat", "--yes", "--model", provider.model, "--tools", "get_environment"];
     let input = "/attach moon.png\nwhich system is this?\nthanks\n";
@@ -78,7 +78,7 @@ const FREE: [&str; 7] = [
 ];
 
 /// Lists the places of a request that hold a value, each with the kind of its parent.
-fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+fn value_paths(value: &Value, place: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             let kinds = ["role", "type"].iter().filter_map(|key| fields.get(*key)?.as_str());
@@ -93,11 +93,13 @@ fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
                 if is_free {
                     found.insert(place);
                 } else {
-                    places(value, &place, found);
+                    value_paths(value, &place, found);
                 }
             }
         }
-        Value::Array(all) => all.iter().for_each(|one| places(one, &format!("{place}[]"), found)),
+        Value::Array(all) => {
+            all.iter().for_each(|one| value_paths(one, &format!("{place}[]"), found))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             found.insert(place.to_owned());
         }
@@ -108,15 +110,15 @@ fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
 /// the plugin (cache marks, ids that the library drops), or another form that the vendor accepts (a
 /// text instead of a list).
 #[track_caller]
-fn check(name: &str, expected: &Expect) {
-    let Some(libraries) = libraries() else { return };
+fn check_requests(name: &str, expected: &Expect) {
+    let Some(libraries) = client_libraries() else { return };
     let provider = PROVIDERS.iter().find(|provider| provider.name == name).unwrap();
-    let theirs = of_the_library(provider, &libraries);
-    let Some(ours) = of_the_plugin(provider) else { return };
+    let theirs = library_requests(provider, &libraries);
+    let Some(ours) = plugin_requests(provider) else { return };
     assert_eq!((theirs.len(), ours.len()), (4, 4), "{name}");
     let [theirs, ours] = [theirs, ours].map(|mut requests| {
         let mut found = BTreeSet::new();
-        places(&requests.pop().unwrap(), "", &mut found);
+        value_paths(&requests.pop().unwrap(), "", &mut found);
         found
     });
     let mut text = String::new();
@@ -129,7 +131,7 @@ fn check(name: &str, expected: &Expect) {
 
 #[test]
 fn anthropic_request_has_the_same_fields_as_the_vendor_library() {
-    check(
+    check_requests(
         "anthropic",
         &expect![[r#"
         19 places are the same
@@ -143,7 +145,7 @@ fn anthropic_request_has_the_same_fields_as_the_vendor_library() {
 
 #[test]
 fn google_request_has_the_same_fields_as_the_vendor_library() {
-    check(
+    check_requests(
         "google",
         &expect![[r#"
         15 places are the same
@@ -156,7 +158,7 @@ fn google_request_has_the_same_fields_as_the_vendor_library() {
 
 #[test]
 fn ollama_request_has_the_same_fields_as_the_vendor_library() {
-    check(
+    check_requests(
         "ollama",
         &expect![[r#"
         14 places are the same
@@ -172,7 +174,7 @@ fn ollama_request_has_the_same_fields_as_the_vendor_library() {
 
 #[test]
 fn openai_responses_request_has_the_same_fields_as_the_vendor_library() {
-    check(
+    check_requests(
         "openai",
         &expect![[r#"
         17 places are the same
@@ -194,7 +196,7 @@ fn openai_responses_request_has_the_same_fields_as_the_vendor_library() {
 
 #[test]
 fn openai_chat_request_has_the_same_fields_as_the_vendor_library() {
-    check(
+    check_requests(
         "openai-chat",
         &expect![[r#"
         16 places are the same
@@ -210,9 +212,9 @@ fn with_a_library() -> impl Iterator<Item = &'static Provider> {
 
 #[test]
 fn every_vendor_library_reads_an_answer_that_is_not_streamed() {
-    let Some(libraries) = libraries() else { return };
+    let Some(libraries) = client_libraries() else { return };
     for provider in with_a_library() {
-        let vendor = provider.vendor([text("all at once")]);
+        let vendor = provider.fake_vendor([text_turn("all at once")]);
         let server = provider.serve(&vendor, unchanged_answer);
         let said = client_output(provider, &libraries, "ask", &server);
         assert_eq!(said, "all at once\n", "{}", provider.name);
@@ -221,12 +223,12 @@ fn every_vendor_library_reads_an_answer_that_is_not_streamed() {
 
 #[test]
 fn every_library_lists_the_models_that_jaato_lists() {
-    let Some(libraries) = libraries() else { return };
+    let Some(libraries) = client_libraries() else { return };
     for provider in with_a_library() {
-        let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor([]);
+        let Some(house) = provider.new_house() else { return };
+        let vendor = provider.fake_vendor([]);
         let server = provider.serve(&vendor, unchanged_answer);
-        provider.lead(&house, &server);
+        provider.configure_server(&house, &server);
         let listed = provider.command(&house, &["model", "list", "--json"]).run().json();
         let listed = listed["models"].as_array().unwrap();
         let ids = listed.iter().filter_map(|model| model["model"].as_str());

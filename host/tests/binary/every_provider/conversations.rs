@@ -5,29 +5,29 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::switched::signed;
-use super::{AnswerPart, PROVIDERS, Provider, Turn, text, unchanged_answer};
-use crate::support::openai::{SECRET, no_file_holds_the_key};
+use super::switched::opaque_parts;
+use super::{AnswerPart, ModelTurn, PROVIDERS, Provider, text_turn, unchanged_answer};
+use crate::support::openai::{SECRET, assert_key_not_saved};
 use crate::support::server::Server;
 use crate::support::{Command, House, fixture};
 
-fn conversation_turns() -> [Turn; 5] {
+fn conversation_turns() -> [ModelTurn; 5] {
     let look = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     [
-        Turn::Says(vec![
+        ModelTurn::Says(vec![
             AnswerPart::Thought("I look."),
             AnswerPart::Text("Let me see."),
             look("os"),
             look("cwd"),
         ]),
-        Turn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
-        Turn::Says(vec![
+        ModelTurn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
+        ModelTurn::Says(vec![
             AnswerPart::Thought("so"),
             AnswerPart::Text("It is "),
             AnswerPart::Text("Linux. "),
         ]),
-        Turn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
-        text("Bye."),
+        ModelTurn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
+        text_turn("Bye."),
     ]
 }
 
@@ -40,7 +40,7 @@ fn conversation_command(
 ) -> Command {
     let command = provider.command(house, words);
     if provider.variable.is_empty() {
-        provider.lead(house, server);
+        provider.configure_server(house, server);
         return command;
     }
     let Provider { section, settings, root, .. } = provider;
@@ -52,8 +52,8 @@ fn conversation_command(
 fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
     for provider in &PROVIDERS {
         let name = provider.name;
-        let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor(conversation_turns());
+        let Some(house) = provider.new_house() else { return };
+        let vendor = provider.fake_vendor(conversation_turns());
         let server = provider.serve(&vendor, unchanged_answer);
         let command =
             conversation_command(provider, &house, &server, &["chat", "--model", provider.model]);
@@ -61,11 +61,11 @@ fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
         assert!(output.stdout.contains("Linux.") && output.stdout.contains("Bye."), "{output}");
         let accepted = vendor.accepted_requests();
         assert_eq!(accepted.len(), 5, "{name}: {output}");
-        let thoughts = signed(&accepted[4]).len();
+        let thoughts = opaque_parts(&accepted[4]).len();
         assert_eq!(thoughts >= 4, provider.gives_signed, "{name}: {:#}", accepted[4]);
         let (header, scheme) = provider.key_header;
         let key = format!("{scheme}{SECRET}");
-        for asked in server.asked().iter().chain(&server.looked()) {
+        for asked in server.requests().iter().chain(&server.other_requests()) {
             let keys: Vec<_> = asked.headers.iter().filter(|it| it.1.contains(SECRET)).collect();
             match header {
                 "" => assert!(keys.is_empty(), "{name}: {keys:?}"),
@@ -73,8 +73,8 @@ fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
             }
         }
         assert!(!output.to_string().contains(SECRET), "{name}: {output}");
-        no_file_holds_the_key(&house);
-        house.nothing_lives();
+        assert_key_not_saved(&house);
+        house.assert_no_processes();
     }
 }
 
@@ -82,10 +82,10 @@ fn every_vendor_accepts_a_conversation_with_thoughts_and_tools() {
 fn sent_messages_are_read_from_the_cache_and_thoughts_are_shown() {
     for provider in &PROVIDERS {
         let Some(uncached) = provider.uncached_tokens_max else { continue };
-        let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor(conversation_turns());
+        let Some(house) = provider.new_house() else { return };
+        let vendor = provider.fake_vendor(conversation_turns());
         let server = provider.serve(&vendor, unchanged_answer);
-        provider.lead(&house, &server);
+        provider.configure_server(&house, &server);
         fs::write(house.workspace().join("long.txt"), "word ".repeat(2_000)).unwrap();
         let words =
             ["run", "--model", provider.model, "--output", "json", "--attach", "long.txt", "look"];
@@ -107,24 +107,24 @@ fn sent_messages_are_read_from_the_cache_and_thoughts_are_shown() {
 #[test]
 fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
     for provider in &PROVIDERS {
-        let Some(house) = provider.house() else { return };
+        let Some(house) = provider.new_house() else { return };
         // Its tool is in no request until the model looks it up.
         house.ship(&fixture("echo"));
         let schemas = json!({ "names": ["count_bytes_echo"] });
-        let vendor = provider.vendor([
-            Turn::Says(vec![
+        let vendor = provider.fake_vendor([
+            ModelTurn::Says(vec![
                 AnswerPart::Thought("what is there?"),
                 AnswerPart::Call("get_tool_schemas", schemas),
             ]),
-            Turn::Says(vec![
+            ModelTurn::Says(vec![
                 AnswerPart::Thought("there it is"),
                 AnswerPart::Call("count_bytes_echo", json!({ "text": "moon" })),
             ]),
-            Turn::Says(vec![AnswerPart::Thought("so"), AnswerPart::Text("done")]),
-            text("bye"),
+            ModelTurn::Says(vec![AnswerPart::Thought("so"), AnswerPart::Text("done")]),
+            text_turn("bye"),
         ]);
         let server = provider.serve(&vendor, unchanged_answer);
-        provider.lead(&house, &server);
+        provider.configure_server(&house, &server);
         let command = provider.command(&house, &["chat", "--yes", "--model", provider.model]);
         let output = command.input("find it\nbye\n").run().code(0);
         let accepted = vendor.accepted_requests();
@@ -141,11 +141,11 @@ fn tool_found_during_a_conversation_is_called_and_thoughts_are_kept() {
 fn model_list_is_read_from_the_server() {
     // GitHub lists no models.
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
-        let Some(house) = provider.house() else { return };
-        let vendor = provider.vendor([]);
+        let Some(house) = provider.new_house() else { return };
+        let vendor = provider.fake_vendor([]);
         let server = provider.serve(&vendor, unchanged_answer);
-        provider.lead(&house, &server);
-        let output = provider.command(&house, &["model", "list"]).run().silent();
+        provider.configure_server(&house, &server);
+        let output = provider.command(&house, &["model", "list"]).run().expect_silent();
         assert!(output.stdout.contains(provider.model), "{output}");
         assert!(!output.stdout.contains("embed"), "{output}");
     }
@@ -181,7 +181,7 @@ fn without_a_key_a_vendor_is_not_even_asked() {
         ),
     ] {
         let house = crate::house!();
-        crate::support::provider(&house, library);
+        crate::support::ship_provider(&house, library);
         // Any request that left the machine would go through this proxy.
         let run = |words: &[&str]| house.command(words).variable("HTTPS_PROXY", &nowhere).run();
         let output = run(&["run", "--model", model, "hello"]).code(3);
@@ -190,7 +190,7 @@ fn without_a_key_a_vendor_is_not_even_asked() {
         );
         assert_eq!(output.stderr, expected);
         // A model list does not mention a provider that is not set up, unless the user wants it.
-        assert_eq!(run(&["model", "list"]).silent().stdout, "no models\n");
+        assert_eq!(run(&["model", "list"]).expect_silent().stdout, "no models\n");
         let wanted = house.command(&["model", "list"]).variable("JAATO_MODEL", model).run();
         assert!(wanted.stderr.contains(": there is no key for"), "{wanted}");
     }

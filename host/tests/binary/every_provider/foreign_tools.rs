@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{AnswerPart, PROVIDERS, Turn, text};
+use super::{AnswerPart, ModelTurn, PROVIDERS, text_turn};
 use crate::support::{fixtures, library_name};
 
 /// `$filter` under the name that vendors accept.
@@ -21,20 +21,20 @@ fn every_vendor_takes_the_schemas_of_every_generator() {
     let program = fixtures::built_program("mcp_server");
     let entry = json!({ "command": program, "args": ["listed", file], "alwaysLoad": true });
     for provider in &PROVIDERS {
-        let Some(house) = provider.house() else { return };
-        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("tool_mcp")));
+        let Some(house) = provider.new_house() else { return };
+        house.ship(&fixtures::test_house().unwrap().join("plugins").join(library_name("tool_mcp")));
         house.write("home/.mcp.json", &json!({ "mcpServers": { "all": entry } }).to_string());
         house.run(&["mcp", "connect", "all"]).code(0);
         let given = json!({ FILTER: "a", "items__-e6e65aa0ef": ["b"], "_type-86f1f0bb4e": "t" });
-        let call = Turn::Says(vec![AnswerPart::Call("mcp__all__zod3_odd", given)]);
-        let vendor = provider.vendor([call, text("done")]);
+        let call = ModelTurn::Says(vec![AnswerPart::Call("mcp__all__zod3_odd", given)]);
+        let vendor = provider.fake_vendor([call, text_turn("done")]);
         let server = provider.serve(&vendor, super::unchanged_answer);
-        provider.lead(&house, &server);
+        provider.configure_server(&house, &server);
         house.configure_more("[tools]\ncore_tokens_max = 1000000\n");
         let words = ["run", "--yes", "--model", provider.model, "--tools", "mcp__all__*", "go"];
         let run = provider.command(&house, &words).run().code(0);
         assert_eq!(run.stdout, "done\n", "{}: {run}", provider.name);
-        let asked = provider.completions(&server);
+        let asked = provider.completion_requests(&server);
         let body = String::from_utf8_lossy(&asked.last().unwrap().body).into_owned();
         let count = body.matches("\"mcp__all__").count();
         assert!(count >= rows.len(), "{}: {count} tools", provider.name);

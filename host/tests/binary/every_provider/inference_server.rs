@@ -22,20 +22,20 @@ const WEIGHTS: [&str; 2] =
 const SPOKEN: [&str; 3] = ["anthropic", "openai", "openai-chat"];
 
 /// The server. Dropping it ends the process.
-struct Inference {
+struct InferenceServer {
     process: Child,
     root_url: String,
 }
 
-impl Inference {
+impl InferenceServer {
     /// Starts the server, or returns `None` if it or its weights are missing.
     fn start() -> Option<Self> {
-        let libraries = fixtures::target().join("outside/python");
+        let libraries = fixtures::target_folder().join("outside/python");
         if !libraries.join("xllamacpp").is_dir() {
             skip("no inference server: `cargo xtask setup --outside` fetches it");
             return None;
         }
-        let Some(weights) = weights() else {
+        let Some(weights) = find_weights() else {
             skip("no weights are in this user's cache: `jaato model pull` fetches them");
             return None;
         };
@@ -51,14 +51,14 @@ impl Inference {
     }
 }
 
-impl Drop for Inference {
+impl Drop for InferenceServer {
     fn drop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 }
 
-fn weights() -> Option<PathBuf> {
+fn find_weights() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     let folder = cache.join("jaato/models");
@@ -67,9 +67,9 @@ fn weights() -> Option<PathBuf> {
 
 #[test]
 fn a_real_model_answers_and_is_asked_again_in_each_protocol_of_its_server() {
-    let Some(server) = Inference::start() else { return };
+    let Some(server) = InferenceServer::start() else { return };
     for provider in PROVIDERS.iter().filter(|provider| SPOKEN.contains(&provider.name)) {
-        let Some(house) = provider.house() else { return };
+        let Some(house) = provider.new_house() else { return };
         let base = format!("{}{}", server.root_url, provider.root);
         house.configure_more(&format!(
             "[{}]\nbase_url = {base:?}\n{}\n",
@@ -81,7 +81,7 @@ fn a_real_model_answers_and_is_asked_again_in_each_protocol_of_its_server() {
         let output = house
             .command(&words)
             .variable(provider.key, SECRET)
-            .patient()
+            .with_long_deadline()
             .input(input)
             .run()
             .code(0);

@@ -21,7 +21,7 @@ use jaato_vendors::{
 use serde_json::{Value, json};
 
 use crate::support::openai::SECRET;
-use crate::support::server::{self, Answer, Server, Step};
+use crate::support::server::{self, Answer, BodyStep, Server};
 use crate::support::{Command, House};
 
 /// A provider, and how its vendor is faked.
@@ -50,7 +50,7 @@ pub struct Provider {
     /// Maximum tokens of a request that are not read from the vendor's cache, if the vendor reports
     /// it.
     uncached_tokens_max: Option<u64>,
-    vendor: fn(Script) -> Arc<dyn FakeVendor>,
+    vendor: fn(VendorScript) -> Arc<dyn FakeVendor>,
 }
 
 /// Every provider. OpenAI is present with Responses, and with chat completions under another name.
@@ -68,7 +68,7 @@ const PROVIDERS: [Provider; 6] = [
         settings: "",
         gives_signed: true,
         uncached_tokens_max: Some(0),
-        vendor: |script| Arc::new(of_anthropic(script)),
+        vendor: |script| Arc::new(anthropic_vendor(script)),
     },
     Provider {
         name: "google",
@@ -83,7 +83,7 @@ const PROVIDERS: [Provider; 6] = [
         settings: "",
         gives_signed: true,
         uncached_tokens_max: Some(1),
-        vendor: |script| Arc::new(of_google(script)),
+        vendor: |script| Arc::new(google_vendor(script)),
     },
     Provider {
         name: "ollama",
@@ -98,7 +98,7 @@ const PROVIDERS: [Provider; 6] = [
         settings: "",
         gives_signed: true,
         uncached_tokens_max: None,
-        vendor: |script| Arc::new(of_ollama(script)),
+        vendor: |script| Arc::new(ollama_vendor(script)),
     },
     Provider {
         name: "openai",
@@ -113,7 +113,7 @@ const PROVIDERS: [Provider; 6] = [
         settings: "api = \"responses\"\ndialect = \"openai\"\n",
         gives_signed: true,
         uncached_tokens_max: Some(130),
-        vendor: |script| Arc::new(of_openai(script)),
+        vendor: |script| Arc::new(openai_vendor(script)),
     },
     Provider {
         name: "openai-chat",
@@ -129,7 +129,7 @@ const PROVIDERS: [Provider; 6] = [
                    dialect = \"openai\"\n",
         gives_signed: false,
         uncached_tokens_max: None,
-        vendor: |script| Arc::new(of_openai(script)),
+        vendor: |script| Arc::new(openai_vendor(script)),
     },
     Provider {
         name: "github-models",
@@ -144,21 +144,21 @@ const PROVIDERS: [Provider; 6] = [
         settings: "",
         gives_signed: false,
         uncached_tokens_max: None,
-        vendor: |script| Arc::new(of_github(script)),
+        vendor: |script| Arc::new(github_vendor(script)),
     },
 ];
 
 /// The behaviour of a vendor.
 #[derive(Default)]
-pub struct Script {
-    turns: Vec<Turn>,
+pub struct VendorScript {
+    turns: Vec<ModelTurn>,
     /// The window of every model in tokens, if it differs from the default.
     window: Option<u64>,
 }
 
 /// An answer of a model.
 #[derive(Clone)]
-pub enum Turn {
+pub enum ModelTurn {
     Says(Vec<AnswerPart>),
     /// The vendor reports an error inside the answer, before its first word.
     FailsAtOnce,
@@ -184,7 +184,7 @@ impl AnswerPart {
     }
 }
 
-fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
+fn anthropic_vendor(script: VendorScript) -> anthropic::FakeAnthropic {
     use anthropic::{AnthropicAnswerPiece as Its, AnthropicTurn as ItsTurn};
     let said = |said: AnswerPart| match said {
         AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
@@ -193,15 +193,15 @@ fn of_anthropic(script: Script) -> anthropic::FakeAnthropic {
     };
     let busy = |turn: ItsTurn| turn.with_stream_error("overloaded_error", "Overloaded");
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
-        Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
-        Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
+        ModelTurn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        ModelTurn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
+        ModelTurn::FailsBehind(text) => busy(ItsTurn::text(text)),
     });
     let vendor = anthropic::FakeAnthropic::new(turns);
     script.window.into_iter().fold(vendor, anthropic::FakeAnthropic::with_window)
 }
 
-fn of_google(script: Script) -> google::FakeGoogle {
+fn google_vendor(script: VendorScript) -> google::FakeGoogle {
     use google::{GoogleAnswerPiece as Its, GoogleTurn as ItsTurn};
     let said = |said: AnswerPart| match said {
         AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
@@ -210,9 +210,11 @@ fn of_google(script: Script) -> google::FakeGoogle {
     };
     let report = json!({ "error": { "code": 503, "status": "UNAVAILABLE", "message": "busy" } });
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
-        Turn::FailsAtOnce => ItsTurn::text("never").cut_after(0).with_stream_error(report.clone()),
-        Turn::FailsBehind(text) => {
+        ModelTurn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        ModelTurn::FailsAtOnce => {
+            ItsTurn::text("never").cut_after(0).with_stream_error(report.clone())
+        }
+        ModelTurn::FailsBehind(text) => {
             ItsTurn::text(text).cut_after(1).with_stream_error(report.clone())
         }
     });
@@ -220,7 +222,7 @@ fn of_google(script: Script) -> google::FakeGoogle {
     script.window.into_iter().fold(vendor, google::FakeGoogle::with_window)
 }
 
-fn of_ollama(script: Script) -> ollama::FakeOllama {
+fn ollama_vendor(script: VendorScript) -> ollama::FakeOllama {
     use ollama::{OllamaAnswerPiece as Its, OllamaTurn as ItsTurn};
     let said = |said: AnswerPart| match said {
         AnswerPart::Thought(text) => Its::Thought(text.to_owned()),
@@ -228,17 +230,19 @@ fn of_ollama(script: Script) -> ollama::FakeOllama {
         AnswerPart::Call(tool, arguments) => Its::Call(tool.to_owned(), arguments),
     };
     let turns = script.turns.into_iter().map(|turn| match turn {
-        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
-        Turn::FailsAtOnce => {
+        ModelTurn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        ModelTurn::FailsAtOnce => {
             ItsTurn::text("never").cut_after(0).with_stream_error("the runner has ended")
         }
-        Turn::FailsBehind(text) => ItsTurn::text(text).with_stream_error("the runner has ended"),
+        ModelTurn::FailsBehind(text) => {
+            ItsTurn::text(text).with_stream_error("the runner has ended")
+        }
     });
     let vendor = ollama::FakeOllama::new(turns);
     script.window.into_iter().fold(vendor, ollama::FakeOllama::with_context_max)
 }
 
-fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn> {
+fn openai_turns(script: Vec<ModelTurn>) -> impl Iterator<Item = openai::OpenAiTurn> {
     use openai::{OpenAiAnswerPiece as Its, OpenAiTurn as ItsTurn, StreamErrorPlacement};
     let said = |said: AnswerPart| match said {
         AnswerPart::Thought(text) => Its::Reasoning(text.to_owned()),
@@ -249,32 +253,35 @@ fn turns_of_openai(script: Vec<Turn>) -> impl Iterator<Item = openai::OpenAiTurn
         turn.with_stream_error("server_error", "The server is busy", StreamErrorPlacement::Nested)
     };
     script.into_iter().map(move |turn| match turn {
-        Turn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
-        Turn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
-        Turn::FailsBehind(text) => busy(ItsTurn::text(text)),
+        ModelTurn::Says(all) => ItsTurn::with_pieces(all.into_iter().map(said)),
+        ModelTurn::FailsAtOnce => busy(ItsTurn::text("never").cut_after(1)),
+        ModelTurn::FailsBehind(text) => busy(ItsTurn::text(text)),
     })
 }
 
-fn of_openai(script: Script) -> openai::FakeOpenAi {
-    let vendor = openai::FakeOpenAi::new(turns_of_openai(script.turns));
+fn openai_vendor(script: VendorScript) -> openai::FakeOpenAi {
+    let vendor = openai::FakeOpenAi::new(openai_turns(script.turns));
     script.window.into_iter().fold(vendor, openai::FakeOpenAi::with_window)
 }
 
-fn of_github(script: Script) -> github::FakeGitHub {
-    let vendor = github::FakeGitHub::new(turns_of_openai(script.turns));
+fn github_vendor(script: VendorScript) -> github::FakeGitHub {
+    let vendor = github::FakeGitHub::new(openai_turns(script.turns));
     script.window.into_iter().fold(vendor, github::FakeGitHub::with_window)
 }
 
 impl Provider {
     /// Creates the vendor for these answers.
-    fn vendor(&self, turns: impl IntoIterator<Item = Turn>) -> Arc<dyn FakeVendor> {
-        (self.vendor)(Script { turns: turns.into_iter().collect(), ..Script::default() })
+    fn fake_vendor(&self, turns: impl IntoIterator<Item = ModelTurn>) -> Arc<dyn FakeVendor> {
+        (self.vendor)(VendorScript {
+            turns: turns.into_iter().collect(),
+            ..VendorScript::default()
+        })
     }
 
     /// Returns an installation with the provider.
-    fn house(&self) -> Option<House> {
+    fn new_house(&self) -> Option<House> {
         let house = House::new()?;
-        crate::support::provider(&house, self.library);
+        crate::support::ship_provider(&house, self.library);
         Some(house)
     }
 
@@ -285,7 +292,7 @@ impl Provider {
         alter: impl Fn(VendorAnswer) -> Answer + Send + Sync + 'static,
     ) -> Server {
         let (vendor, path) = (Arc::clone(vendor), self.path);
-        Server::answering(move |asked| {
+        Server::start_with(move |asked| {
             let answered = vendor_answer(&*vendor, asked);
             let is_completion = asked.path.split('?').next().unwrap_or_default().ends_with(path);
             if is_completion { alter(answered) } else { unchanged_answer(answered) }
@@ -293,8 +300,8 @@ impl Provider {
     }
 
     /// Lists the completion requests that a server received.
-    fn completions(&self, server: &Server) -> Vec<server::ReceivedRequest> {
-        let all = server.asked().into_iter().chain(server.looked());
+    fn completion_requests(&self, server: &Server) -> Vec<server::ReceivedRequest> {
+        let all = server.requests().into_iter().chain(server.other_requests());
         let path = |asked: &server::ReceivedRequest| {
             asked.path.split('?').next().unwrap_or_default().to_owned()
         };
@@ -302,17 +309,17 @@ impl Provider {
     }
 
     /// Makes the provider use a server by the user's own configuration, so that it gets the key.
-    fn lead(&self, house: &House, server: &Server) {
-        house.configure_more(&self.leading_to(server));
+    fn configure_server(&self, house: &House, server: &Server) {
+        house.configure_more(&self.server_config(server));
     }
 
     /// Returns the configuration lines that make the provider use a server.
-    fn leading_to(&self, server: &Server) -> String {
-        self.leading_to_url(&server.root_url())
+    fn server_config(&self, server: &Server) -> String {
+        self.url_config(&server.root_url())
     }
 
     /// Returns the same lines for any URL.
-    fn leading_to_url(&self, base: &str) -> String {
+    fn url_config(&self, base: &str) -> String {
         let (section, root, settings) = (self.section, self.root, self.settings);
         format!("[{section}]\nbase_url = \"{base}{root}\"\n{settings}")
     }
@@ -323,7 +330,7 @@ impl Provider {
     }
 
     /// Builds a run that says hello.
-    fn hello(&self, house: &House) -> Command {
+    fn hello_command(&self, house: &House) -> Command {
         self.command(house, &["run", "--model", self.model, "--tools", "none", "hello"])
     }
 }
@@ -336,17 +343,17 @@ fn vendor_answer(vendor: &dyn FakeVendor, asked: &server::ReceivedRequest) -> Ve
 /// Converts a vendor's answer without changes.
 fn unchanged_answer(answered: VendorAnswer) -> Answer {
     let body = answered.body.clone();
-    with_head(&answered).then(Step::Bytes(body))
+    head_of_answer(&answered).then(BodyStep::Bytes(body))
 }
 
 /// Creates an answer with the vendor's status and headers, and an empty body.
-fn with_head(answered: &VendorAnswer) -> Answer {
+fn head_of_answer(answered: &VendorAnswer) -> Answer {
     let headers = answered.headers.iter();
     headers
         .fold(Answer::status(answered.status), |answer, (name, value)| answer.header(name, value))
 }
 
 /// Returns an answer with one text.
-fn text(text: &'static str) -> Turn {
-    Turn::Says(vec![AnswerPart::Text(text)])
+fn text_turn(text: &'static str) -> ModelTurn {
+    ModelTurn::Says(vec![AnswerPart::Text(text)])
 }

@@ -19,15 +19,15 @@ const PROGRAM: &str = "node_modules/@copilotkit/aimock/dist/cli.js";
 const LISTENS: &str = "listening on ";
 
 /// The server. Dropping it ends the process.
-struct Outside {
+struct OutsideServer {
     process: Child,
     root_url: String,
 }
 
-impl Outside {
+impl OutsideServer {
     /// Starts the server with these answers, or returns `None` if it is missing.
     fn start(answers: &Value) -> Option<Self> {
-        let program = fixtures::target().join("outside/node").join(PROGRAM);
+        let program = fixtures::target_folder().join("outside/node").join(PROGRAM);
         let has_node = Command::new("node").arg("--version").output().is_ok();
         if !has_node || !program.is_file() {
             skip("no outside mock server: `cargo xtask setup --outside` fetches it, for Node.js");
@@ -36,10 +36,10 @@ impl Outside {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("answers.json");
         std::fs::write(&file, answers.to_string()).unwrap();
-        Some(Self::run(&program, &file))
+        Some(Self::start_program(&program, &file))
     }
 
-    fn run(program: &Path, file: &Path) -> Self {
+    fn start_program(program: &Path, file: &Path) -> Self {
         let mut node = Command::new("node");
         node.arg(program).args(["-p", "0", "--strict", "--validate-on-load", "-c", "3", "-f"]);
         let mut process = node.arg(file).stdout(Stdio::piped()).spawn().unwrap();
@@ -55,7 +55,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for OutsideServer {
     fn drop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -63,7 +63,7 @@ impl Drop for Outside {
 }
 
 /// Returns a call for the first request, and an answer for one with its result.
-fn answers() -> Value {
+fn fixture_answers() -> Value {
     let call = json!({ "name": TOOL, "arguments": { "aspect": "os" } });
     let at =
         |has_result: bool| json!({ "userMessage": "which system", "hasToolResult": has_result });
@@ -76,11 +76,11 @@ fn answers() -> Value {
 
 #[test]
 fn an_outside_server_takes_a_conversation_with_a_tool_from_every_provider() {
-    let Some(outside) = Outside::start(&answers()) else { return };
+    let Some(outside) = OutsideServer::start(&fixture_answers()) else { return };
     // GitHub Models is chat completions at a path that the server does not know.
     for provider in PROVIDERS.iter().filter(|provider| provider.name != "github-models") {
-        let Some(house) = provider.house() else { return };
-        house.configure_more(&provider.leading_to_url(&outside.root_url));
+        let Some(house) = provider.new_house() else { return };
+        house.configure_more(&provider.url_config(&outside.root_url));
         let words = ["chat", "--yes", "--model", provider.model, "--tools", TOOL];
         let input = "which system is this?\nthanks\n";
         let output = provider.command(&house, &words).input(input).run().code(0);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{PROVIDERS, Script, text, unchanged_answer};
+use super::{PROVIDERS, VendorScript, text_turn, unchanged_answer};
 use crate::support::{fixtures, library_name};
 
 /// Tokens of the window. Four bytes are one token.
@@ -16,20 +16,20 @@ const PROMPTS: usize = 5;
 #[test]
 fn room_is_made_when_a_vendor_says_that_the_conversation_is_too_long() {
     for provider in &PROVIDERS {
-        let Some(house) = provider.house() else { return };
-        let plugins = fixtures::house().unwrap().join("plugins");
+        let Some(house) = provider.new_house() else { return };
+        let plugins = fixtures::test_house().unwrap().join("plugins");
         house.ship(&plugins.join(library_name("gc_truncate")));
         // The user configured a wrong window, so that the vendor has to report the overflow.
         house.configure_more(&format!("[models.\"{}\"]\ncontext_limit = 100000\n", provider.model));
-        let turns = std::iter::repeat_n(text("so be it"), PROMPTS).collect();
-        let vendor = (provider.vendor)(Script { turns, window: Some(WINDOW) });
+        let turns = std::iter::repeat_n(text_turn("so be it"), PROMPTS).collect();
+        let vendor = (provider.vendor)(VendorScript { turns, window: Some(WINDOW) });
         let refused = Arc::new(AtomicUsize::new(0));
         let counting = Arc::clone(&refused);
         let server = provider.serve(&vendor, move |answered| {
             counting.fetch_add(usize::from(answered.status == 400), Ordering::SeqCst);
             unchanged_answer(answered)
         });
-        provider.lead(&house, &server);
+        provider.configure_server(&house, &server);
         let words = ["chat", "--model", provider.model, "--tools", "none", "--system", "Be brief."];
         let line = |number: usize| format!("{number}: {}\n", "word ".repeat(600));
         let input: String = (0..PROMPTS).map(line).collect();

@@ -3,36 +3,36 @@
 
 use serde_json::{Value, json};
 
-use super::switched::signed;
-use super::{AnswerPart, PROVIDERS, Provider, Turn, text, unchanged_answer};
+use super::switched::opaque_parts;
+use super::{AnswerPart, ModelTurn, PROVIDERS, Provider, text_turn, unchanged_answer};
 use crate::support::House;
 use crate::support::server::ReceivedRequest;
 
-fn turns() -> [Turn; 5] {
+fn resumed_turns() -> [ModelTurn; 5] {
     let look = |aspect: &str| AnswerPart::call(json!({ "aspect": aspect }));
     [
-        Turn::Says(vec![
+        ModelTurn::Says(vec![
             AnswerPart::Thought("I look."),
             AnswerPart::Text("Let me see."),
             look("os"),
             look("moon"),
         ]),
-        Turn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
-        Turn::Says(vec![
+        ModelTurn::Says(vec![AnswerPart::Thought("Again."), look("shell")]),
+        ModelTurn::Says(vec![
             AnswerPart::Thought("so"),
             AnswerPart::Text("It is "),
             AnswerPart::Text("Linux. "),
         ]),
-        Turn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
-        text("Bye."),
+        ModelTurn::Says(vec![AnswerPart::Thought("polite"), AnswerPart::Text("You are welcome.")]),
+        text_turn("Bye."),
     ]
 }
 
 /// Runs jaato once for each of these inputs, and returns the last request with its messages.
 fn last_request(provider: &Provider, house: &House, runs: &[(&[&str], &str)]) -> (Value, String) {
-    let vendor = provider.vendor(turns());
+    let vendor = provider.fake_vendor(resumed_turns());
     let server = provider.serve(&vendor, unchanged_answer);
-    let settings = provider.leading_to(&server);
+    let settings = provider.server_config(&server);
     house.configure(&settings);
     for (words, input) in runs {
         let words = [&["chat"], *words].concat();
@@ -41,7 +41,7 @@ fn last_request(provider: &Provider, house: &House, runs: &[(&[&str], &str)]) ->
     }
     let accepted = vendor.accepted_requests();
     assert_eq!(accepted.len(), 5, "{}", provider.name);
-    let asked = provider.completions(&server).pop().unwrap();
+    let asked = provider.completion_requests(&server).pop().unwrap();
     (accepted.into_iter().last().unwrap(), messages_text(provider, &asked))
 }
 
@@ -62,7 +62,7 @@ fn messages_text(provider: &Provider, asked: &ReceivedRequest) -> String {
 #[test]
 fn every_vendor_gets_the_same_bytes_from_a_session_in_several_processes() {
     for provider in &PROVIDERS {
-        let Some(house) = provider.house() else { return };
+        let Some(house) = provider.new_house() else { return };
         let begin = ["--model", provider.model];
         let whole = "which system?\nthanks\nbye";
         let (request, in_one) =
@@ -71,6 +71,6 @@ fn every_vendor_gets_the_same_bytes_from_a_session_in_several_processes() {
             [(&begin, "which system?"), (&["--continue"], "thanks"), (&["--continue"], "bye")];
         let (_, in_several) = last_request(provider, &house, &runs);
         assert_eq!(in_one, in_several, "{}", provider.name);
-        assert_eq!(signed(&request).len() >= 4, provider.gives_signed, "{request:#}");
+        assert_eq!(opaque_parts(&request).len() >= 4, provider.gives_signed, "{request:#}");
     }
 }

@@ -4,19 +4,19 @@ use serde_json::{Value, json};
 
 use super::FileToolsHouse;
 use crate::support::fixture;
-use crate::terminal::on_terminal;
+use crate::terminal::run_on_terminal;
 
-fn call(arguments: Value) -> Value {
+fn edit_answer(arguments: Value) -> Value {
     json!({ "steps": [{ "call": { "name": "updateFile", "arguments": arguments } }] })
 }
 
 /// Returns an installation whose model edits a file.
-fn editing(arguments: Value, result: &str) -> Option<FileToolsHouse> {
+fn house_that_edits(arguments: Value, result: &str) -> Option<FileToolsHouse> {
     let desk = FileToolsHouse::new()?;
     let _ = fixture("probe");
     desk.write("a.txt", "one\ntwo\n");
-    desk.house.script(&json!({ "answers": [
-        call(arguments),
+    desk.house.set_script(&json!({ "answers": [
+        edit_answer(arguments),
         { "expect": { "tool_result": result }, "steps": [{ "text": "done" }] },
     ] }));
     Some(desk)
@@ -25,15 +25,17 @@ fn editing(arguments: Value, result: &str) -> Option<FileToolsHouse> {
 #[test]
 fn edit_prompt_shows_the_diff_and_the_change_is_reported() {
     let arguments = json!({ "path": "a.txt", "old": "two", "new": "2" });
-    let Some(desk) = editing(arguments, "\"success\":true") else { return };
-    let Some(mut running) = on_terminal(&desk.house, "run go", |command| command) else { return };
+    let Some(desk) = house_that_edits(arguments, "\"success\":true") else { return };
+    let Some(mut running) = run_on_terminal(&desk.house, "run go", |command| command) else {
+        return;
+    };
     running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     for row in ["Edit a.txt? +1 −1", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
-    assert_eq!(desk.text("a.txt"), "one\n2\n");
+    assert_eq!(desk.file_text("a.txt"), "one\n2\n");
 }
 
 #[test]
@@ -42,25 +44,27 @@ fn patch_prompt_shows_the_diff() {
     let Some(desk) = FileToolsHouse::new() else { return };
     let _ = fixture("probe");
     desk.write("a.txt", "one\ntwo\n");
-    desk.house.script(&json!({ "answers": [
+    desk.house.set_script(&json!({ "answers": [
         { "steps": [{ "call": { "name": "apply_patch", "arguments": { "input": patch } } }] },
         { "expect": { "tool_result": "\"modified\":[\"a.txt\"]" }, "steps": [{ "text": "done" }] },
     ] }));
-    let Some(mut running) = on_terminal(&desk.house, "run go", |command| command) else { return };
+    let Some(mut running) = run_on_terminal(&desk.house, "run go", |command| command) else {
+        return;
+    };
     running.wait_for_question();
     running.write(b"y\n");
     let output = running.wait_with_open_input().code(0);
     for row in ["Edit a.txt? +1 −1", "2 - two", "2 + 2", "changed a.txt (+1 -1)"] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
-    assert_eq!(desk.text("a.txt"), "one\n2\n");
+    assert_eq!(desk.file_text("a.txt"), "one\n2\n");
 }
 
 #[test]
 fn edit_that_cannot_apply_is_refused_without_a_prompt() {
     let arguments = json!({ "path": "a.txt", "old": "tow", "new": "2" });
-    let Some(desk) = editing(arguments, "Search text not found: 'tow'") else { return };
-    let Some(running) = on_terminal(&desk.house, "run go", |command| command) else { return };
+    let Some(desk) = house_that_edits(arguments, "Search text not found: 'tow'") else { return };
+    let Some(running) = run_on_terminal(&desk.house, "run go", |command| command) else { return };
     let output = running.wait_with_open_input().code(0);
     assert!(!output.stdout.contains("║"), "{output}");
     assert!(output.stdout.contains("done"), "{output}");
@@ -69,7 +73,7 @@ fn edit_that_cannot_apply_is_refused_without_a_prompt() {
 #[test]
 fn file_changed_event_has_old_and_new_text_and_hunks() {
     let arguments = json!({ "path": "a.txt", "old": "two", "new": "2" });
-    let Some(desk) = editing(arguments, "\"success\":true") else { return };
+    let Some(desk) = house_that_edits(arguments, "\"success\":true") else { return };
     let output = desk.house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
     let events = output.json_lines();
     let changed: Vec<&Value> =
@@ -97,8 +101,8 @@ fn undo_command_reverts_a_change_after_confirmation() {
         refused.stderr.contains("change 1 was not undone: no user can confirm it"),
         "{refused}"
     );
-    assert_eq!(desk.text("a.txt"), "two\n");
-    let Some(mut running) = on_terminal(&desk.house, "undo", |command| command) else { return };
+    assert_eq!(desk.file_text("a.txt"), "two\n");
+    let Some(mut running) = run_on_terminal(&desk.house, "undo", |command| command) else { return };
     running.wait_for_question();
     running.write(b"1\n");
     let output = running.wait_with_open_input().code(0);
@@ -110,13 +114,16 @@ fn undo_command_reverts_a_change_after_confirmation() {
     ] {
         assert!(output.stdout.contains(row), "{row}: {output}");
     }
-    assert_eq!((desk.text("a.txt"), desk.text("b.txt")), ("one\n".into(), "one\n".into()));
+    assert_eq!(
+        (desk.file_text("a.txt"), desk.file_text("b.txt")),
+        ("one\n".into(), "one\n".into())
+    );
     desk.house.run(&["undo", "2", "--yes"]).code(0);
-    assert_eq!(desk.text("a.txt"), "two\n");
+    assert_eq!(desk.file_text("a.txt"), "two\n");
     desk.write("b.txt", "theirs\n");
     let output = desk.house.run(&["undo", "3", "--yes"]).code(1);
     assert!(output.stderr.contains("so nothing was changed: b.txt has changed since"), "{output}");
-    assert_eq!(desk.text("a.txt"), "two\n");
+    assert_eq!(desk.file_text("a.txt"), "two\n");
 }
 
 #[test]
@@ -124,8 +131,8 @@ fn undo_in_a_chat_is_reported_to_the_model() {
     let Some(desk) = FileToolsHouse::new() else { return };
     let _ = fixture("probe");
     desk.write("a.txt", "one\n");
-    desk.house.script(&json!({ "answers": [
-        call(json!({ "path": "a.txt", "old": "one", "new": "two" })),
+    desk.house.set_script(&json!({ "answers": [
+        edit_answer(json!({ "path": "a.txt", "old": "one", "new": "two" })),
         { "steps": [{ "text": "edited" }] },
         { "expect": { "data": "Change 1 (updateFile: a.txt) was undone" }, "steps": [{ "text": "seen" }] },
     ] }));
@@ -133,5 +140,5 @@ fn undo_in_a_chat_is_reported_to_the_model() {
     chat.write(b"edit it\n/undo 1 true\ncontinue\n");
     let output = chat.finish().code(0);
     assert!(output.stdout.contains("seen"), "{output}");
-    assert_eq!(desk.text("a.txt"), "one\n");
+    assert_eq!(desk.file_text("a.txt"), "one\n");
 }

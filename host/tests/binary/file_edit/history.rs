@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{FileToolsHouse, edit};
+use super::{FileToolsHouse, edit_arguments};
 
 /// Finds a file or folder of the history by its name.
-fn of_history(desk: &FileToolsHouse, name: &str) -> PathBuf {
+fn find_in_history(desk: &FileToolsHouse, name: &str) -> PathBuf {
     fn find(folder: &Path, name: &str) -> Option<PathBuf> {
         let entries = fs::read_dir(folder).ok()?.map(|entry| entry.unwrap().path());
         entries.into_iter().find_map(|path| match path.file_name().unwrap() == name {
@@ -23,13 +23,13 @@ fn of_history(desk: &FileToolsHouse, name: &str) -> PathBuf {
 fn a_content_that_was_tampered_with_is_not_restored() {
     let Some(desk) = FileToolsHouse::new() else { return };
     desk.write("a", "password");
-    let mut calls = desk.calls();
-    calls.call("updateFile", &edit("a", "password", "hunter2"));
+    let mut calls = desk.start_calls();
+    calls.call("updateFile", &edit_arguments("a", "password", "hunter2"));
     let digest = "884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8";
-    fs::write(of_history(&desk, digest), "passw0rd").unwrap();
-    let error = calls.refused("undoFileChange", &json!({ "path": "a" }));
+    fs::write(find_in_history(&desk, digest), "passw0rd").unwrap();
+    let error = calls.call_refused("undoFileChange", &json!({ "path": "a" }));
     let message = error["message"].as_str().unwrap();
     assert!(message.ends_with("in the history of changes is damaged"), "{error}");
-    assert_eq!((error["kind"].as_str(), desk.text("a").as_str()), (Some("io"), "hunter2"));
+    assert_eq!((error["kind"].as_str(), desk.file_text("a").as_str()), (Some("io"), "hunter2"));
     calls.end(&desk.house);
 }

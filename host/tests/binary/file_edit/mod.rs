@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::shells::Calls;
+use crate::support::shells::ShellCalls;
 use crate::support::{House, fixtures, library_name};
 
 /// An installation with the file tools.
@@ -24,7 +24,7 @@ impl FileToolsHouse {
     /// Creates the installation, or prints why the test is skipped.
     pub fn new() -> Option<Self> {
         let house = House::new()?;
-        let plugins = fixtures::house()?.join("plugins");
+        let plugins = fixtures::test_house()?.join("plugins");
         for plugin in ["environment_local", "tool_file_edit"] {
             house.ship(&plugins.join(library_name(plugin)));
         }
@@ -32,8 +32,8 @@ impl FileToolsHouse {
     }
 
     /// Begins a session of calls.
-    pub fn calls(&self) -> Calls {
-        Calls::start(self.house.command(&["call", "--batch"]).patient())
+    pub fn start_calls(&self) -> ShellCalls {
+        ShellCalls::start(self.house.command(&["call", "--batch"]).with_long_deadline())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -45,12 +45,12 @@ impl FileToolsHouse {
     }
 
     /// Returns the text of a file, or `-` if it does not exist.
-    pub fn text(&self, name: &str) -> String {
+    pub fn file_text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_else(|_| "-".to_owned())
     }
 }
 
 /// Returns the arguments of an edit.
-pub fn edit(path: &str, old: &str, new: &str) -> Value {
+pub fn edit_arguments(path: &str, old: &str, new: &str) -> Value {
     json!({ "path": path, "old": old, "new": new })
 }

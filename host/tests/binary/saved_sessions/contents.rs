@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, file_of, only_id, results, run_all, runs, sessions, set_up_house, ship,
-    text_answer,
+    CONTINUE, RUN, only_id, request_results, run_all, run_answer, session_file, sessions_folder,
+    set_up_house, ship_plugins, text_answer,
 };
-use crate::support::openai::{SECRET, at, no_file_holds_the_key};
+use crate::support::openai::{SECRET, assert_key_not_saved, openai_command};
 use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{Command, fixture};
 use crate::vendors::PNG;
@@ -30,7 +30,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn files_and_folders_of_sessions_are_private() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
+    ship_plugins(&house, &["tool_todo"]);
     house.ship(&fixture("finds"));
     fs::write(house.workspace().join("moon.png"), PNG).unwrap();
     let find = json!({ "count": 1, "collection": "pond" });
@@ -38,7 +38,7 @@ fn files_and_folders_of_sessions_are_private() {
     let server = Server::start([
         Answer::calls(&[("find_animals", find), ("createPlan", plan)]),
         // The whole output is stored as a file.
-        runs("seq 100000"),
+        run_answer("seq 100000"),
         text_answer("done"),
         text_answer("again"),
         text_answer("other"),
@@ -54,11 +54,11 @@ fn files_and_folders_of_sessions_are_private() {
     open("run --yes --model openai/test --attach moon.png look", "");
     open("run --yes --continue again", "");
     open("chat --continue", "/rename moon\n/fork\nother\n");
-    let all = files_below(&sessions(&house));
+    let all = files_below(&sessions_folder(&house));
     for name in ["session.jsonl", "attachments", "index.sqlite", "lock"] {
         assert!(all.iter().any(|path| path.ends_with(name)), "{name}: {all:#?}");
     }
-    for path in all.iter().chain([&sessions(&house)]) {
+    for path in all.iter().chain([&sessions_folder(&house)]) {
         let found = fs::symlink_metadata(path).unwrap();
         let expected = if found.is_dir() { 0o700 } else { 0o600 };
         let mode = found.permissions().mode() & 0o7777;
@@ -71,20 +71,20 @@ fn key_in_messages_calls_and_results_is_not_saved() {
     let Some(house) = set_up_house() else { return };
     let (first, rest) = SECRET.split_at(9);
     let server = Server::start([
-        runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
-        runs(&format!("echo {SECRET}")),
+        run_answer(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
+        run_answer(&format!("echo {SECRET}")),
         Answer::text(&["it is ", first, rest]),
         text_answer("again"),
     ]);
     let task = format!("tell me {SECRET}");
     run_all(&house, &server, &[&RUN, &[&task]]).code(0);
-    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    let text = fs::read_to_string(session_file(&house, &only_id(&house))).unwrap();
     for part in ["tell me ", "it is ", "stderr"] {
         assert!(text.contains(part), "{text}");
     }
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
     run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn key_in_an_attached_file_is_not_saved() {
     let server = Server::start([text_answer("done")]);
     let file = notes.to_str().unwrap();
     run_all(&house, &server, &[&RUN, &["--attach", file, "read"]]).code(0);
-    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    let text = fs::read_to_string(session_file(&house, &only_id(&house))).unwrap();
     assert!(text.contains("the key is "), "{text}");
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }
 
 #[test]
@@ -105,32 +105,32 @@ fn key_in_the_name_of_a_session_is_not_saved() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start([text_answer("done")]);
     let input = format!("first\n/rename {SECRET}\n");
-    at(&house, &server, &["chat", "--model", "openai/test"]).input(input).run().code(0);
-    at(&house, &server, &["chat", "--continue"]).input("/quit\n").run().code(0);
-    no_file_holds_the_key(&house);
+    openai_command(&house, &server, &["chat", "--model", "openai/test"]).input(input).run().code(0);
+    openai_command(&house, &server, &["chat", "--continue"]).input("/quit\n").run().code(0);
+    assert_key_not_saved(&house);
 }
 
 #[test]
 fn key_that_a_model_or_a_tool_repeats_is_not_saved() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
+    ship_plugins(&house, &["tool_todo"]);
     let key_in_objects = json!({ "title": SECRET, "steps": [format!("use {SECRET}")] });
     let (first, rest) = SECRET.split_at(9);
     let server = Server::start([
-        runs(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
+        run_answer(&format!("echo '{first}''{rest}'; echo '{first}''{rest}' >&2")),
         Answer::calls(&[("createPlan", key_in_objects)]),
         Answer::text(&["it is ", first, rest]),
         text_answer("again"),
     ]);
     let task = format!("tell me {SECRET}");
     run_all(&house, &server, &[&RUN, &[&task]]).code(0);
-    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    let text = fs::read_to_string(session_file(&house, &only_id(&house))).unwrap();
     for part in ["tell me ", "it is ", "createPlan"] {
         assert!(text.contains(part), "{text}");
     }
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
     run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn key_as_the_name_of_a_field_is_not_saved() {
     let server =
         Server::start([Answer::calls(&[("cli_based_tool", arguments)]), text_answer("done")]);
     run_all(&house, &server, &[&RUN, &["go"]]).code(0);
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }
 
 #[test]
@@ -148,15 +148,15 @@ fn key_in_a_long_output_is_not_saved() {
     let Some(house) = set_up_house() else { return };
     let (first, rest) = SECRET.split_at(9);
     let command = format!("seq 50000; echo '{first}''{rest}'; seq 50000");
-    let server = Server::start([runs(&command), text_answer("done")]);
+    let server = Server::start([run_answer(&command), text_answer("done")]);
     run_all(&house, &server, &[&RUN, &["go"]]).code(0);
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }
 
 /// Returns the path of the whole output that the first result of a request names.
 #[track_caller]
-fn output_of(asked: &ReceivedRequest) -> PathBuf {
-    let result: Value = serde_json::from_str(&results(asked)[0]).unwrap();
+fn output_file(asked: &ReceivedRequest) -> PathBuf {
+    let result: Value = serde_json::from_str(&request_results(asked)[0]).unwrap();
     let result: Value = serde_json::from_str(result.as_str().unwrap()).unwrap();
     PathBuf::from(result["output_file"].as_str().unwrap())
 }
@@ -166,19 +166,22 @@ fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original()
     let Some(house) = set_up_house() else { return };
     let Some(other) = set_up_house() else { return };
     let said = [text_answer("done"), text_answer("in the copy"), text_answer("in another home")];
-    let server = Server::start([runs("seq 100000")].into_iter().chain(said));
+    let server = Server::start([run_answer("seq 100000")].into_iter().chain(said));
     run_all(&house, &server, &[&RUN, &["count"]]).code(0);
     let id = only_id(&house);
-    let path = output_of(&server.asked()[1]);
+    let path = output_file(&server.requests()[1]);
     let whole = fs::read(&path).unwrap();
     assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 100_000);
-    assert!(path.starts_with(sessions(&house).join(&id).join("attachments")), "{path:?}");
+    assert!(path.starts_with(sessions_folder(&house).join(&id).join("attachments")), "{path:?}");
 
     let copy = house.run(&["session", "fork", &id]).code(0).stdout.trim().to_owned();
     house.run(&["session", "delete", &id, "--yes"]).code(0);
     run_all(&house, &server, &[&["run", "--resume", &copy, "again"]]).code(0);
-    let copied = output_of(&server.asked()[2]);
-    assert!(!path.exists() && copied.starts_with(sessions(&house).join(&copy)), "{copied:?}");
+    let copied = output_file(&server.requests()[2]);
+    assert!(
+        !path.exists() && copied.starts_with(sessions_folder(&house).join(&copy)),
+        "{copied:?}"
+    );
     assert!(fs::read(&copied).unwrap() == whole);
 
     let exported = house.path().join("talk.jsonl");
@@ -188,8 +191,8 @@ fn whole_output_stays_readable_in_a_copy_and_in_an_import_without_the_original()
     assert!(!imported.stderr.contains("missing"), "{imported}");
     let words = [&RUN, &["--resume", &copy, "and here"][..]];
     run_all(&other, &server, &words).code(0);
-    let there = output_of(&server.asked()[3]);
-    assert!(there.starts_with(sessions(&other)), "{there:?}");
+    let there = output_file(&server.requests()[3]);
+    assert!(there.starts_with(sessions_folder(&other)), "{there:?}");
     assert!(fs::read(&there).unwrap() == whole);
 }
 
@@ -205,7 +208,7 @@ fn key_in_an_imported_conversation_is_not_saved() {
     let words = ["session", "import", file.to_str().unwrap()];
     house.command(&words).variable("OPENAI_API_KEY", SECRET).run().code(0);
     fs::remove_file(&file).unwrap();
-    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    let text = fs::read_to_string(session_file(&house, &only_id(&house))).unwrap();
     assert!(text.contains("the key is "), "{text}");
-    no_file_holds_the_key(&house);
+    assert_key_not_saved(&house);
 }

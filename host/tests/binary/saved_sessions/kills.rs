@@ -6,11 +6,11 @@ use std::fs;
 use serde_json::json;
 
 use super::{
-    CONTINUE, RUN, assert_extends, ids, messages, records, run_all, sessions, set_up_house,
-    text_answer, wait_for_record,
+    CONTINUE, RUN, assert_extends, read_records, request_messages, run_all, session_ids,
+    sessions_folder, set_up_house, text_answer, wait_for_record,
 };
 use crate::support::command::{DEADLINE, Running};
-use crate::support::openai::at;
+use crate::support::openai::openai_command;
 use crate::support::server::{Answer, ReceivedRequest, Server};
 use crate::support::{House, fixture};
 
@@ -35,30 +35,30 @@ fn waiting_command(name: &str) -> String {
 }
 
 /// Returns a command that notes that it runs.
-fn notes(name: &str) -> String {
+fn noting_command(name: &str) -> String {
     format!("echo {name} >> ran; echo end of {name}")
 }
 
-fn script() -> Vec<Answer> {
+fn scripted_answers() -> Vec<Answer> {
     let cli = |command: String| ("cli_based_tool", json!({ "command": command }));
     vec![
-        Answer::calls(&[cli(notes("call_a"))]),
+        Answer::calls(&[cli(noting_command("call_a"))]),
         Answer::calls(&[
-            cli(notes("call_b")),
+            cli(noting_command("call_b")),
             ("get_environment", json!({ "aspect": "os" })),
             cli(waiting_command("call_c")),
-            cli(notes("call_d")),
+            cli(noting_command("call_d")),
         ]),
-        Answer::calls(&[cli(notes("call_e"))]),
+        Answer::calls(&[cli(noting_command("call_e"))]),
         text_answer("done"),
     ]
 }
 
 /// The numbers of a linear congruential generator, so that a failure can be repeated.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
+impl RandomNumbers {
+    fn next_below(&mut self, limit: u64) -> u64 {
         let next = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.0 = next;
         (next >> 33) % limit
@@ -66,7 +66,7 @@ impl Numbers {
 }
 
 /// How often each call of the script has run.
-fn executions(house: &House) -> BTreeMap<String, usize> {
+fn count_executions(house: &House) -> BTreeMap<String, usize> {
     let ran = fs::read_to_string(house.workspace().join("ran")).unwrap_or_default();
     ran.lines().fold(BTreeMap::new(), |mut counts, line| {
         *counts.entry(line.to_owned()).or_default() += 1;
@@ -78,7 +78,7 @@ fn executions(house: &House) -> BTreeMap<String, usize> {
 /// the calls of commands with their results.
 #[track_caller]
 fn answered_calls(asked: &ReceivedRequest) -> Vec<(String, String)> {
-    let all = messages(asked);
+    let all = request_messages(asked);
     let mut pairs = Vec::new();
     let mut rest = all.iter().peekable();
     while let Some(message) = rest.next() {
@@ -95,7 +95,7 @@ fn answered_calls(asked: &ReceivedRequest) -> Vec<(String, String)> {
 
 /// When a process is killed.
 #[derive(Debug)]
-struct Instant {
+struct KillMoment {
     /// When its session's file has this many records.
     records: u64,
     /// After this many looks at the file.
@@ -104,51 +104,51 @@ struct Instant {
     in_long_call: bool,
 }
 
-impl Instant {
-    fn random(numbers: &mut Numbers) -> Self {
-        let (records, looks) = (numbers.below(RECORDS_ABOUT), numbers.below(LOOKS_MAX));
-        Self { records, looks, in_long_call: numbers.below(3) == 0 }
+impl KillMoment {
+    fn random(numbers: &mut RandomNumbers) -> Self {
+        let (records, looks) = (numbers.next_below(RECORDS_ABOUT), numbers.next_below(LOOKS_MAX));
+        Self { records, looks, in_long_call: numbers.next_below(3) == 0 }
     }
 
     /// Kills the process when it is time, or when it has ended.
-    fn kill(&self, house: &House, running: Running) {
+    fn kill_when_due(&self, house: &House, running: Running) {
         let begun = std::time::Instant::now();
         let (go, mut looks) = (house.workspace().join("go"), 0);
         let stat = format!("/proc/{}/stat", running.id());
         let has_ended = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "));
         while looks < self.looks && !has_ended() {
             assert!(begun.elapsed() < DEADLINE, "jaato neither ended nor reached {self:?}");
-            let is_long = executions(house).contains_key("call_c");
+            let is_long = count_executions(house).contains_key("call_c");
             if is_long && self.in_long_call {
                 break;
             }
             if is_long && !go.exists() {
                 fs::write(&go, "").unwrap();
             }
-            looks += u64::from(records(house).len() as u64 >= self.records);
+            looks += u64::from(read_records(house).len() as u64 >= self.records);
             std::thread::yield_now();
         }
-        running.signal("KILL");
+        running.send_signal("KILL");
         running.wait_with_open_input();
         // The commands end with their own test, not with jaato.
         fs::write(&go, "").unwrap();
-        house.nothing_lives();
+        house.assert_no_processes();
     }
 }
 
 /// Continues the session of a killed process, and checks the results that the model gets.
 #[track_caller]
-fn check_continued(house: &House, at: &Instant) {
-    let ran = executions(house);
-    if ids(house).is_empty() {
+fn check_continued(house: &House, at: &KillMoment) {
+    let ran = count_executions(house);
+    if session_ids(house).is_empty() {
         assert_eq!(ran, BTreeMap::new(), "{at:?}");
         return;
     }
     let server = Server::start([text_answer("well")]);
     let output = run_all(house, &server, &[&CONTINUE, &["please continue"]]);
     assert_eq!((output.code, output.stdout.as_str()), (0, "well\n"), "{at:?}: {output}");
-    assert_eq!(executions(house), ran, "{at:?}: nothing runs again");
-    let calls = answered_calls(&server.asked()[0]);
+    assert_eq!(count_executions(house), ran, "{at:?}: nothing runs again");
+    let calls = answered_calls(&server.requests()[0]);
     for (name, count) in &ran {
         assert_eq!(*count, 1, "{at:?}: {name}");
         assert!(calls.iter().any(|(call, _)| call.contains(name)), "{at:?}: {name}: {calls:#?}");
@@ -169,17 +169,17 @@ fn check_continued(house: &House, at: &Instant) {
 /// Kills a run at random instants.
 fn kill_at_random(seed: u64) {
     let Some(house) = set_up_house() else { return };
-    let mut numbers = Numbers(seed);
+    let mut numbers = RandomNumbers(seed);
     for _ in 0..INSTANTS {
-        let server = Server::start(script());
+        let server = Server::start(scripted_answers());
         let words = [RUN.as_slice(), &["begin"]].concat();
-        let running = at(&house, &server, &words).no_input().start();
-        let instant = Instant::random(&mut numbers);
-        instant.kill(&house, running);
+        let running = openai_command(&house, &server, &words).no_input().start();
+        let instant = KillMoment::random(&mut numbers);
+        instant.kill_when_due(&house, running);
         check_continued(&house, &instant);
         let made = ["ran", "go"].map(|name| house.workspace().join(name));
         made.iter().for_each(|path| _ = fs::remove_file(path));
-        _ = fs::remove_dir_all(sessions(&house));
+        _ = fs::remove_dir_all(sessions_folder(&house));
     }
 }
 
@@ -210,27 +210,27 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
     let cli = |command: String| ("cli_based_tool", json!({ "command": command }));
     let server = Server::start([Answer::calls(&[
         cli(waiting_command("call_a")),
-        cli(notes("call_b")),
+        cli(noting_command("call_b")),
         ("get_environment", json!({ "aspect": "os" })),
         // It may not run in parallel, so it waits for the others.
         ("count", json!({})),
     ])]);
     let words = [RUN.as_slice(), &["begin"]].concat();
-    let running = at(&house, &server, &words).no_input().start();
+    let running = openai_command(&house, &server, &words).no_input().start();
     for finished in ["end of call_b", "linux"] {
         wait_for_record(&house, |record| {
             record["type"] == "call_ended" && record["data"].to_string().contains(finished)
         });
     }
     house.wait_for_file(&house.workspace().join("ran"));
-    running.signal("KILL");
+    running.send_signal("KILL");
     running.wait_with_open_input().code(137);
     fs::write(house.workspace().join("go"), "").unwrap();
-    house.nothing_lives();
+    house.assert_no_processes();
     let server = Server::start([text_answer("well"), text_answer("better")]);
     run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
     let results: Vec<String> =
-        answered_calls(&server.asked()[0]).into_iter().map(|(_, result)| result).collect();
+        answered_calls(&server.requests()[0]).into_iter().map(|(_, result)| result).collect();
     let texts = [UNKNOWN, "end of call_b", "linux", NOT_RUN];
     assert_eq!(results.len(), texts.len(), "{results:#?}");
     for (result, text) in results.iter().zip(texts) {
@@ -238,9 +238,9 @@ fn call_that_ran_has_an_unknown_outcome_and_finished_ones_keep_their_results() {
     }
     // The results are part of the conversation from then on.
     run_all(&house, &server, &[&CONTINUE, &["once more"]]).code(0);
-    let asked = server.asked();
+    let asked = server.requests();
     assert_extends(&asked[0], &asked[1]);
-    assert_eq!(executions(&house).into_values().collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(count_executions(&house).into_values().collect::<Vec<_>>(), [1, 1]);
 }
 
 #[test]
@@ -251,18 +251,18 @@ fn session_killed_again_and_again_can_still_be_continued() {
     let server = Server::start((0..3).map(|_| waiting()).chain([text_answer("well")]));
     for (words, count) in [(RUN.as_slice(), 1), (&CONTINUE, 2), (&CONTINUE, 3)] {
         let words = [words, &["please continue"]].concat();
-        let running = at(&house, &server, &words).no_input().start();
-        while executions(&house).get("call_a") != Some(&count) {
+        let running = openai_command(&house, &server, &words).no_input().start();
+        while count_executions(&house).get("call_a") != Some(&count) {
             std::thread::yield_now();
         }
-        running.signal("KILL");
+        running.send_signal("KILL");
         running.wait_with_open_input().code(137);
     }
     fs::write(house.workspace().join("go"), "").unwrap();
-    house.nothing_lives();
+    house.assert_no_processes();
     run_all(&house, &server, &[&CONTINUE, &["please continue"]]).code(0);
-    let calls = answered_calls(&server.asked()[3]);
+    let calls = answered_calls(&server.requests()[3]);
     assert_eq!(calls.len(), 3);
     assert!(calls.iter().all(|(_, result)| result.contains(UNKNOWN)), "{calls:#?}");
-    assert_eq!(executions(&house)["call_a"], 3);
+    assert_eq!(count_executions(&house)["call_a"], 3);
 }

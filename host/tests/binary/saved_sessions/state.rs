@@ -5,19 +5,19 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    CONTINUE, RUN, assert_extends, file_of, ids, messages, only_id, results, run_all, runs,
-    set_up_house, ship, text_answer,
+    CONTINUE, RUN, assert_extends, only_id, request_messages, request_results, run_all, run_answer,
+    session_file, session_ids, set_up_house, ship_plugins, text_answer,
 };
-use crate::support::cli::ask_about_reading;
-use crate::support::openai::at;
+use crate::support::cli::disable_shipped_rules;
+use crate::support::openai::openai_command;
 use crate::support::server::{Answer, Server};
 use crate::support::{House, Output, fixture};
 
 /// Runs a chat with these lines.
 #[track_caller]
-fn chat(house: &House, server: &Server, words: &[&str], lines: &[&str]) -> Output {
+fn run_chat(house: &House, server: &Server, words: &[&str], lines: &[&str]) -> Output {
     let words = [&["chat", "--yes"], words].concat();
-    at(house, server, &words).input(lines.join("\n") + "\n").run().code(0)
+    openai_command(house, server, &words).input(lines.join("\n") + "\n").run().code(0)
 }
 
 /// The words of a chat that begins.
@@ -26,11 +26,11 @@ const NEW: [&str; 2] = ["--model", "openai/test"];
 #[test]
 fn answer_for_the_session_holds_after_it_continues() {
     let Some(house) = set_up_house() else { return };
-    ask_about_reading(&house);
+    disable_shipped_rules(&house);
     let server =
-        Server::start((0..3).flat_map(|_| [runs("echo one >> made"), text_answer("done")]));
+        Server::start((0..3).flat_map(|_| [run_answer("echo one >> made"), text_answer("done")]));
     let words = ["run", "--model", "openai/test", "--output", "json", "--answers", "go"];
-    let mut running = at(&house, &server, &words).start();
+    let mut running = openai_command(&house, &server, &words).start();
     let line = running.wait_for("\"event\":\"permission_asked\"");
     let prompt: Value = serde_json::from_str(&line).unwrap();
     let answer =
@@ -41,7 +41,7 @@ fn answer_for_the_session_holds_after_it_continues() {
     let made = || fs::read_to_string(house.workspace().join("made")).unwrap_or_default();
     assert_eq!(made(), "one\n");
     run_all(&house, &server, &[&["run", "--resume", &id, "again"]]).code(0);
-    let first = results(&server.asked()[3]);
+    let first = request_results(&server.requests()[3]);
     assert_eq!(made(), "one\none\n", "{prompt:#}: {first:?}");
     // Another session asks, and no user is there to answer.
     run_all(&house, &server, &[&["run", "--model", "openai/test", "new"]]).code(6);
@@ -51,7 +51,7 @@ fn answer_for_the_session_holds_after_it_continues() {
 #[test]
 fn approval_mode_holds_unless_the_command_line_names_another() {
     let Some(house) = set_up_house() else { return };
-    let tries = || [runs("touch made"), text_answer("done")];
+    let tries = || [run_answer("touch made"), text_answer("done")];
     let server = Server::start((0..4).flat_map(|_| tries()));
     run_all(&house, &server, &[&RUN, &["--mode", "read-only", "go"]]).code(0);
     run_all(&house, &server, &[&CONTINUE, &["again"]]).code(0);
@@ -74,9 +74,9 @@ fn model_that_answered_last_continues_unless_the_command_line_names_another() {
     run_all(&house, &server, &[&CONTINUE, &["--model", "openai/other", "third"]]).code(0);
     run_all(&house, &server, &[&CONTINUE, &["fourth"]]).code(0);
     let switched = ["/model openai/test", "fifth"];
-    chat(&house, &server, &["--continue"], &switched);
+    run_chat(&house, &server, &["--continue"], &switched);
     run_all(&house, &server, &[&CONTINUE, &["sixth"]]).code(0);
-    let asked = server.asked();
+    let asked = server.requests();
     let models: Vec<Value> = asked.iter().map(|asked| asked.json()["model"].clone()).collect();
     assert_eq!(models, ["configured", "configured", "other", "other", "test", "test"]);
     for pair in asked.windows(2) {
@@ -85,25 +85,25 @@ fn model_that_answered_last_continues_unless_the_command_line_names_another() {
 }
 
 /// Returns the models of all requests.
-fn models(server: &Server) -> Vec<Value> {
-    server.asked().iter().map(|asked| asked.json()["model"].clone()).collect()
+fn requested_models(server: &Server) -> Vec<Value> {
+    server.requests().iter().map(|asked| asked.json()["model"].clone()).collect()
 }
 
 #[test]
 fn mode_and_model_that_a_chat_changed_hold_in_a_copy_and_after_a_rewind() {
     let Some(house) = set_up_house() else { return };
-    let makes = |name: &str| [runs(&format!("touch {name}")), text_answer("done")];
+    let makes = |name: &str| [run_answer(&format!("touch {name}")), text_answer("done")];
     let answers = [text_answer("one")].into_iter().chain(makes("copied")).chain(makes("rewound"));
     let server = Server::start(answers);
     let words = ["--mode", "read-only", "--model", "openai/test"];
     let changed = ["first", "/mode ask", "/model openai/other"];
-    chat(
+    run_chat(
         &house,
         &server,
         &words,
         &[&changed[..], &["/fork", "second", "/rewind 2", "go"]].concat(),
     );
-    assert_eq!(models(&server), ["test", "other", "other", "other", "other"]);
+    assert_eq!(requested_models(&server), ["test", "other", "other", "other", "other"]);
     for name in ["copied", "rewound"] {
         assert!(house.workspace().join(name).exists(), "{name}");
     }
@@ -112,14 +112,14 @@ fn mode_and_model_that_a_chat_changed_hold_in_a_copy_and_after_a_rewind() {
 #[test]
 fn another_session_has_its_own_mode_and_model_in_a_chat() {
     let Some(house) = set_up_house() else { return };
-    let tries = || [runs("touch made"), text_answer("done")];
+    let tries = || [run_answer("touch made"), text_answer("done")];
     let server = Server::start([text_answer("one"), text_answer("two")].into_iter().chain(tries()));
     let strict = ["run", "--mode", "read-only", "--model", "openai/strict", "first"];
     run_all(&house, &server, &[&strict]).code(0);
     let resume = format!("/resume {}", only_id(&house));
     let lines = ["hello", "/mode accept-edits", "/model openai/other", "/fork", &resume, "go"];
-    chat(&house, &server, &["--mode", "ask", "--model", "openai/test"], &lines);
-    assert_eq!(models(&server), ["strict", "test", "strict", "strict"]);
+    run_chat(&house, &server, &["--mode", "ask", "--model", "openai/test"], &lines);
+    assert_eq!(requested_models(&server), ["strict", "test", "strict", "strict"]);
     assert!(!house.workspace().join("made").exists());
 }
 
@@ -134,7 +134,7 @@ fn session_whose_model_is_gone_continues_with_another_one() {
     let refused = run_all(&house, &server, &[&CONTINUE, &["second"]]).code(3);
     assert!(refused.stderr.contains("`mine`"), "{refused}");
     run_all(&house, &server, &[&CONTINUE, &["--model", "openai/test", "second"]]).code(0);
-    assert_extends(&server.asked()[0], &server.asked()[1]);
+    assert_extends(&server.requests()[0], &server.requests()[1]);
 }
 
 #[test]
@@ -149,14 +149,14 @@ fn caps_count_the_usage_of_earlier_processes() {
         let output = run_all(&house, &server, &[&CONTINUE, &cap, &["more"]]).code(6);
         assert!(output.stderr.contains(text), "{output}");
     }
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     run_all(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(0);
     let output = run_all(&house, &server, &[&CONTINUE, &["--max-steps", "2", "more"]]).code(6);
     assert!(output.stderr.contains("it has made 2 of 2 requests"), "{output}");
 }
 
 /// Returns answers that make and start a plan of two steps, and then complete the first one.
-fn plan() -> Vec<Answer> {
+fn plan_answers() -> Vec<Answer> {
     let steps = json!({ "title": "Count", "steps": ["say one", "say two"] });
     let done = json!({ "step_id": "1", "status": "completed" });
     vec![
@@ -175,88 +175,89 @@ const AFTER: &str = "  1. completed: say one";
 #[test]
 fn plan_continues_and_is_taken_back_by_a_rewind() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
-    let server = Server::start(plan().into_iter().chain([text_answer("instead")]));
-    chat(&house, &server, &NEW, &["plan it", "do it"]);
-    let shown = chat(&house, &server, &["--continue"], &["/plan", "/rewind"]);
+    ship_plugins(&house, &["tool_todo"]);
+    let server = Server::start(plan_answers().into_iter().chain([text_answer("instead")]));
+    run_chat(&house, &server, &NEW, &["plan it", "do it"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/plan", "/rewind"]);
     assert!(shown.stdout.contains(AFTER), "{shown}");
     assert!(shown.stdout.contains("   1  plan it\n   2  do it\n"), "{shown}");
-    let shown = chat(&house, &server, &["--continue"], &["/rewind 2", "/plan", "do less"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/rewind 2", "/plan", "do less"]);
     assert!(shown.stdout.contains(BEFORE) && !shown.stdout.contains(AFTER), "{shown}");
-    let asked = server.asked();
+    let asked = server.requests();
     // The request is that of the second message with another text.
     assert_eq!(asked.len(), 6);
     assert_extends(&asked[2], &asked[5]);
-    let (taken, instead) = (messages(&asked[3]), messages(&asked[5]));
+    let (taken, instead) = (request_messages(&asked[3]), request_messages(&asked[5]));
     assert_eq!(taken.len(), instead.len());
     assert_eq!(instead.last().unwrap()["content"], "do less");
     assert_eq!(taken[..taken.len() - 1], instead[..instead.len() - 1]);
-    let shown = chat(&house, &server, &["--continue"], &["/plan"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/plan"]);
     assert!(shown.stdout.contains(BEFORE), "{shown}");
 }
 
 #[test]
 fn first_message_can_be_taken_back() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
-    let server = Server::start(plan().into_iter().chain([text_answer("instead")]));
-    chat(&house, &server, &NEW, &["plan it", "do it"]);
-    let shown = chat(&house, &server, &["--continue"], &["/rewind 1", "/plan", "do nothing"]);
+    ship_plugins(&house, &["tool_todo"]);
+    let server = Server::start(plan_answers().into_iter().chain([text_answer("instead")]));
+    run_chat(&house, &server, &NEW, &["plan it", "do it"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/rewind 1", "/plan", "do nothing"]);
     assert!(!shown.stdout.contains("say one"), "{shown}");
-    let asked = server.asked();
-    assert_eq!(messages(&asked[5]).len(), 2, "{:#?}", messages(&asked[5]));
-    assert_eq!(messages(&asked[0])[0], messages(&asked[5])[0]);
-    assert_eq!(ids(&house).len(), 1);
+    let asked = server.requests();
+    assert_eq!(request_messages(&asked[5]).len(), 2, "{:#?}", request_messages(&asked[5]));
+    assert_eq!(request_messages(&asked[0])[0], request_messages(&asked[5])[0]);
+    assert_eq!(session_ids(&house).len(), 1);
 }
 
 #[test]
 fn rewind_to_a_missing_message_keeps_the_session() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start([text_answer("one"), text_answer("two")]);
-    chat(&house, &server, &NEW, &["first"]);
+    run_chat(&house, &server, &NEW, &["first"]);
     for number in ["0", "2", "99"] {
         let words = ["chat", "--continue"];
-        let output = at(&house, &server, &words).input(format!("/rewind {number}\n")).run();
+        let output =
+            openai_command(&house, &server, &words).input(format!("/rewind {number}\n")).run();
         assert_ne!(output.code, 0, "{output}");
         assert!(output.stderr.contains(&format!("has no message {number}")), "{output}");
     }
-    chat(&house, &server, &["--continue"], &["second"]);
-    assert_extends(&server.asked()[0], &server.asked()[1]);
+    run_chat(&house, &server, &["--continue"], &["second"]);
+    assert_extends(&server.requests()[0], &server.requests()[1]);
 }
 
 #[test]
 fn fork_leaves_the_original_unchanged() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
-    let script = plan().into_iter().chain([text_answer("instead"), text_answer("further")]);
+    ship_plugins(&house, &["tool_todo"]);
+    let script = plan_answers().into_iter().chain([text_answer("instead"), text_answer("further")]);
     let server = Server::start(script);
-    chat(&house, &server, &NEW, &["plan it", "do it"]);
+    run_chat(&house, &server, &NEW, &["plan it", "do it"]);
     let original = only_id(&house);
-    let before = fs::read(file_of(&house, &original)).unwrap();
-    let shown = chat(&house, &server, &["--resume", &original], &["/fork 2", "/plan", "other"]);
+    let before = fs::read(session_file(&house, &original)).unwrap();
+    let shown = run_chat(&house, &server, &["--resume", &original], &["/fork 2", "/plan", "other"]);
     assert!(shown.stdout.contains(BEFORE) && !shown.stdout.contains(AFTER), "{shown}");
-    let after = fs::read(file_of(&house, &original)).unwrap();
+    let after = fs::read(session_file(&house, &original)).unwrap();
     assert!(
         before == after,
         "{}",
         String::from_utf8_lossy(&after[before.len().min(after.len())..])
     );
-    let ids = ids(&house);
+    let ids = session_ids(&house);
     assert_eq!(ids.len(), 2);
     let copy = ids.iter().find(|id| **id != original).unwrap();
-    let asked = server.asked();
+    let asked = server.requests();
     assert_extends(&asked[2], &asked[5]);
-    let shown = chat(&house, &server, &["--resume", &original], &["/plan"]);
+    let shown = run_chat(&house, &server, &["--resume", &original], &["/plan"]);
     assert!(shown.stdout.contains(AFTER), "{shown}");
-    let shown = chat(&house, &server, &["--resume", copy], &["/plan", "more"]);
+    let shown = run_chat(&house, &server, &["--resume", copy], &["/plan", "more"]);
     assert!(shown.stdout.contains(BEFORE), "{shown}");
-    assert_extends(&server.asked()[5], &server.asked()[6]);
+    assert_extends(&server.requests()[5], &server.requests()[6]);
 }
 
 #[test]
 fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_file_edit"]);
+    ship_plugins(&house, &["tool_file_edit"]);
     for name in ["a.txt", "b.txt"] {
         house.write(&format!("workspace/{name}"), "one\n");
     }
@@ -266,12 +267,12 @@ fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
     };
     let edits = [edit("a.txt", "one", "two"), edit("b.txt", "one", "mine")];
     let server = Server::start(edits.into_iter().flatten());
-    chat(&house, &server, &NEW, &["edit"]);
+    run_chat(&house, &server, &NEW, &["edit"]);
     let original = only_id(&house);
     let copy = house.run(&["session", "fork", &original]).code(0).stdout;
     // The copy has no part in this edit.
-    chat(&house, &server, &["--resume", &original], &["edit more"]);
-    let shown = chat(&house, &server, &["--resume", copy.trim()], &["/rewind 1 files"]);
+    run_chat(&house, &server, &["--resume", &original], &["edit more"]);
+    let shown = run_chat(&house, &server, &["--resume", copy.trim()], &["/rewind 1 files"]);
     assert!(shown.stderr.contains("undid changes in: a.txt\n"), "{shown}");
     let text = |name: &str| fs::read_to_string(house.workspace().join(name)).unwrap();
     assert_eq!((text("a.txt"), text("b.txt")), ("one\n".to_owned(), "mine\n".to_owned()));
@@ -281,13 +282,13 @@ fn rewind_of_a_copy_takes_back_the_edits_that_it_shares_with_the_original() {
 fn whole_session_is_forked_without_a_number() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start([text_answer("one"), text_answer("two"), text_answer("three")]);
-    chat(&house, &server, &NEW, &["first"]);
+    run_chat(&house, &server, &NEW, &["first"]);
     let original = only_id(&house);
-    chat(&house, &server, &["--resume", &original], &["/fork", "second"]);
-    assert_eq!(ids(&house).len(), 2);
-    assert_extends(&server.asked()[0], &server.asked()[1]);
-    chat(&house, &server, &["--resume", &original], &["third"]);
-    let last = messages(&server.asked()[2]);
+    run_chat(&house, &server, &["--resume", &original], &["/fork", "second"]);
+    assert_eq!(session_ids(&house).len(), 2);
+    assert_extends(&server.requests()[0], &server.requests()[1]);
+    run_chat(&house, &server, &["--resume", &original], &["third"]);
+    let last = request_messages(&server.requests()[2]);
     assert!(!last.iter().any(|message| message["content"] == "second"), "{last:#?}");
 }
 
@@ -295,14 +296,14 @@ fn whole_session_is_forked_without_a_number() {
 fn chat_changes_to_another_session_and_back() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start((0..4).map(|_| text_answer("yes")));
-    chat(&house, &server, &NEW, &["first"]);
+    run_chat(&house, &server, &NEW, &["first"]);
     let first = only_id(&house);
-    chat(&house, &server, &NEW, &["another"]);
-    let another = ids(&house).into_iter().find(|id| *id != first).unwrap();
+    run_chat(&house, &server, &NEW, &["another"]);
+    let another = session_ids(&house).into_iter().find(|id| *id != first).unwrap();
     let (there, back) = (format!("/resume {first}"), format!("/resume {another}"));
     let lines = [there.as_str(), "second", back.as_str(), "one more"];
-    chat(&house, &server, &["--resume", &another], &lines);
-    let asked = server.asked();
+    run_chat(&house, &server, &["--resume", &another], &lines);
+    let asked = server.requests();
     assert_extends(&asked[0], &asked[2]);
     assert_extends(&asked[1], &asked[3]);
 }
@@ -321,17 +322,17 @@ fn objects_with_hidden_values_continue_and_are_taken_back_by_a_rewind() {
         change("look"),
         text_answer("looked"),
     ]);
-    chat(&house, &server, &NEW, &["find", "change"]);
-    let shown = chat(&house, &server, &["--continue"], &["/objects hidden", "look"]);
+    run_chat(&house, &server, &NEW, &["find", "change"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/objects hidden", "look"]);
     let hidden = "\"hidden_environment\": {\n    \"raw\": {\n      \"bytes\": 3\n    }\n  }";
     assert!(shown.stdout.contains("toad") && shown.stdout.contains(hidden), "{shown}");
     assert!(!shown.stdout.contains("\"animal\": \"frog\""), "{shown}");
-    let look = results(&server.asked()[5]).pop().unwrap();
+    let look = request_results(&server.requests()[5]).pop().unwrap();
     assert!(look.contains(r#"\"raw\":[1,2,3]"#) && look.contains("toad"), "{look}");
-    let shown = chat(&house, &server, &["--continue"], &["/rewind 2", "/objects hidden"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/rewind 2", "/objects hidden"]);
     assert!(shown.stdout.contains("\"animal\": \"frog\""), "{shown}");
     assert!(shown.stdout.contains(hidden) && !shown.stdout.contains("toad"), "{shown}");
-    let shown = chat(&house, &server, &["--continue"], &["/rewind 1", "/objects hidden"]);
+    let shown = run_chat(&house, &server, &["--continue"], &["/rewind 1", "/objects hidden"]);
     assert!(!shown.stdout.contains("frog") && !shown.stdout.contains("bytes"), "{shown}");
 }
 
@@ -339,32 +340,32 @@ fn objects_with_hidden_values_continue_and_are_taken_back_by_a_rewind() {
 fn name_of_a_session_survives_a_rewind() {
     let Some(house) = set_up_house() else { return };
     let server = Server::start([text_answer("one"), text_answer("two")]);
-    chat(&house, &server, &NEW, &["first", "/rename my moon", "second", "/rewind 2"]);
-    let text = fs::read_to_string(file_of(&house, &only_id(&house))).unwrap();
+    run_chat(&house, &server, &NEW, &["first", "/rename my moon", "second", "/rewind 2"]);
+    let text = fs::read_to_string(session_file(&house, &only_id(&house))).unwrap();
     assert!(text.contains(r#""type":"name","data":{"name":"my moon"}"#), "{text}");
 }
 
 #[test]
 fn plugin_state_with_a_key_is_restored() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_todo"]);
+    ship_plugins(&house, &["tool_todo"]);
     // The state of a plugin is a frame with a length. One of these lengths makes it valid UTF-8.
     for padding in [1, 129] {
         let steps = [crate::support::openai::SECRET.to_owned(), "x".repeat(padding)];
         let plan = json!({ "title": "Count", "steps": steps });
         let server =
             Server::start([Answer::calls(&[("createPlan", plan)]), text_answer("planned")]);
-        chat(&house, &server, &NEW, &["plan it"]);
-        let shown = chat(&house, &server, &["--continue"], &["/plan"]);
+        run_chat(&house, &server, &NEW, &["plan it"]);
+        let shown = run_chat(&house, &server, &["--continue"], &["/plan"]);
         assert!(shown.stdout.contains("Count"), "{padding}: {shown}");
-        fs::remove_dir_all(super::sessions(&house)).unwrap();
+        fs::remove_dir_all(super::sessions_folder(&house)).unwrap();
     }
 }
 
 #[test]
 fn stricter_mode_than_the_configured_one_holds() {
     let Some(house) = set_up_house() else { return };
-    ship(&house, &["tool_file_edit"]);
+    ship_plugins(&house, &["tool_file_edit"]);
     house.write("workspace/a.txt", "one\n");
     house.configure_more("[permissions]\nmode = \"accept-edits\"\n");
     let edit = json!({ "path": "a.txt", "old": "one", "new": "two" });

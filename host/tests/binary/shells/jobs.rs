@@ -2,50 +2,50 @@
 
 use serde_json::json;
 
-use super::{BASH, output, play, reason};
+use super::{BASH, output_text, play_program, return_reason};
 
 #[test]
 fn keys_interrupt_suspend_and_end_the_input() {
-    play(BASH, |calls, session, _| {
+    play_program(BASH, |calls, session, _| {
         let line = json!({ "session_id": session, "input": "sleep 300\n", "timeout": 0.05 });
         calls.call("shell_input", &line);
-        assert_eq!(output(&calls.key(session, "c-c")), "^C\n$ ");
+        assert_eq!(output_text(&calls.press_key(session, "c-c")), "^C\n$ ");
         calls.call("shell_input", &line);
-        let stopped = calls.key(session, "c-z");
-        assert!(output(&stopped).contains("Stopped"), "{stopped}");
-        assert!(output(&calls.input(session, "jobs\n")).contains("sleep 300"));
+        let stopped = calls.press_key(session, "c-z");
+        assert!(output_text(&stopped).contains("Stopped"), "{stopped}");
+        assert!(output_text(&calls.type_text(session, "jobs\n")).contains("sleep 300"));
         let again = json!({ "session_id": session, "input": "fg\n", "timeout": 0.05 });
-        assert_eq!(reason(&calls.call("shell_input", &again)), "limit");
-        calls.key(session, "c-\\");
-        assert_eq!(output(&calls.input(session, "echo $?\n")), "131\n$ ");
-        let end = calls.key(session, "c-d");
-        assert_eq!((reason(&end), &end["is_alive"]), ("exit", &json!(false)));
+        assert_eq!(return_reason(&calls.call("shell_input", &again)), "limit");
+        calls.press_key(session, "c-\\");
+        assert_eq!(output_text(&calls.type_text(session, "echo $?\n")), "131\n$ ");
+        let end = calls.press_key(session, "c-d");
+        assert_eq!((return_reason(&end), &end["is_alive"]), ("exit", &json!(false)));
         assert_eq!(end["exit_status"], 0);
     });
 }
 
 #[test]
 fn ctrl_l_clears_the_screen_and_keys_have_names() {
-    play(BASH, |calls, session, _| {
-        calls.input(session, "echo one\n");
-        assert_eq!(output(&calls.key(session, "c-l")).trim_end(), "$");
-        calls.input(session, "echo tw");
-        calls.key(session, "backspace");
-        calls.key(session, "home");
-        calls.key(session, "end");
-        let line = calls.input(session, "hree\n");
-        assert!(output(&line).contains("three"), "{line}");
+    play_program(BASH, |calls, session, _| {
+        calls.type_text(session, "echo one\n");
+        assert_eq!(output_text(&calls.press_key(session, "c-l")).trim_end(), "$");
+        calls.type_text(session, "echo tw");
+        calls.press_key(session, "backspace");
+        calls.press_key(session, "home");
+        calls.press_key(session, "end");
+        let line = calls.type_text(session, "hree\n");
+        assert!(output_text(&line).contains("three"), "{line}");
         // The previous input comes back.
-        let back = calls.key(session, "up");
-        assert!(output(&back).contains("echo three"), "{back}");
-        let done = calls.key(session, "enter");
-        assert!(output(&done).contains("three\n$ "), "{done}");
+        let back = calls.press_key(session, "up");
+        assert!(output_text(&back).contains("echo three"), "{back}");
+        let done = calls.press_key(session, "enter");
+        assert!(output_text(&done).contains("three\n$ "), "{done}");
     });
 }
 
 #[test]
 fn signals_go_to_the_foreground() {
-    play(BASH, |calls, session, _| {
+    play_program(BASH, |calls, session, _| {
         let trap = "(trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.01; done)\n";
         let line = json!({ "session_id": session, "input": trap, "timeout": 0 });
         calls.call("shell_input", &line);
@@ -53,20 +53,23 @@ fn signals_go_to_the_foreground() {
         calls.call("shell_read", &ready);
         let signal = json!({ "session_id": session, "signal": "USR1" });
         let caught = calls.call("shell_control", &signal);
-        assert!(output(&caught).contains("caught"), "{caught}");
-        assert_eq!(output(&calls.input(session, "echo $?\n")), "5\n$ ");
+        assert!(output_text(&caught).contains("caught"), "{caught}");
+        assert_eq!(output_text(&calls.type_text(session, "echo $?\n")), "5\n$ ");
     });
 }
 
 #[test]
 fn program_that_ignores_signals_is_killed_on_close() {
-    play(
+    play_program(
         "sh -c 'trap \"\" HUP INT TERM QUIT; echo on; while :; do sleep 1; done'",
         |calls, session, spawned| {
-            assert_eq!(output(spawned).lines().next(), Some("on"));
+            assert_eq!(output_text(spawned).lines().next(), Some("on"));
             let key = json!({ "session_id": session, "key": "c-c", "timeout": 0.1 });
             let ignored = calls.call("shell_control", &key);
-            assert_eq!((output(&ignored).trim_end(), reason(&ignored)), ("^C", "limit"));
+            assert_eq!(
+                (output_text(&ignored).trim_end(), return_reason(&ignored)),
+                ("^C", "limit")
+            );
             let closed = calls.close(session);
             assert_eq!(closed["signal"]["name"], "SIGKILL", "{closed}");
         },
@@ -77,58 +80,58 @@ fn program_that_ignores_signals_is_killed_on_close() {
 fn a_child_may_keep_the_terminal_after_its_parents_end() {
     let command =
         "bash -c '(trap \"\" HUP; sleep 0.1; echo late; exec sleep 300) & echo parent; exit 3'";
-    play(command, |calls, session, spawned| {
-        assert!(output(spawned).starts_with("parent"), "{spawned}");
-        assert_eq!((reason(spawned), &spawned["exit_status"]), ("exit", &json!(3)));
+    play_program(command, |calls, session, spawned| {
+        assert!(output_text(spawned).starts_with("parent"), "{spawned}");
+        assert_eq!((return_reason(spawned), &spawned["exit_status"]), ("exit", &json!(3)));
         calls.close(session);
     });
 }
 
 #[test]
 fn a_shell_may_become_another_program() {
-    play(BASH, |calls, session, _| {
-        let cat = calls.input(session, "exec cat\n");
-        assert_eq!((reason(&cat), &cat["expects"]), ("waiting", &json!("line")));
-        assert_eq!(output(&calls.input(session, "moon\n")), "moon\n");
-        assert_eq!(calls.key(session, "c-d")["exit_status"], 0);
+    play_program(BASH, |calls, session, _| {
+        let cat = calls.type_text(session, "exec cat\n");
+        assert_eq!((return_reason(&cat), &cat["expects"]), ("waiting", &json!("line")));
+        assert_eq!(output_text(&calls.type_text(session, "moon\n")), "moon\n");
+        assert_eq!(calls.press_key(session, "c-d")["exit_status"], 0);
     });
 }
 
 #[test]
 fn a_program_may_close_its_terminal() {
     let command = "sh -c 'echo before; exec </dev/null >/dev/null 2>&1; sleep 0.2; exit 6'";
-    play(command, |_, _, spawned| {
-        assert_eq!((output(spawned), reason(spawned)), ("before\n", "exit"));
+    play_program(command, |_, _, spawned| {
+        assert_eq!((output_text(spawned), return_reason(spawned)), ("before\n", "exit"));
         assert_eq!(spawned["exit_status"], 6);
     });
 }
 
 #[test]
 fn terminal_in_a_broken_state_can_be_reset() {
-    play(BASH, |calls, session, _| {
-        calls.input(session, "stty -echo -icanon -icrnl; printf '\\033(0\\033[7m\\033[?7l'\n");
-        calls.input(session, "stty sane\r");
-        calls.input(session, "printf '\\033c'\n");
-        let well = calls.input(session, "echo well\n");
-        assert!(output(&well).contains("well\n$ "), "{well}");
+    play_program(BASH, |calls, session, _| {
+        calls.type_text(session, "stty -echo -icanon -icrnl; printf '\\033(0\\033[7m\\033[?7l'\n");
+        calls.type_text(session, "stty sane\r");
+        calls.type_text(session, "printf '\\033c'\n");
+        let well = calls.type_text(session, "echo well\n");
+        assert!(output_text(&well).contains("well\n$ "), "{well}");
     });
 }
 
 #[test]
 fn invalid_utf8_in_program_output_is_replaced() {
-    play(BASH, |calls, session, _| {
-        let shown = calls.input(session, "printf 'a\\377\\376b\\303\\n'\n");
-        let line = output(&shown).lines().next().unwrap();
+    play_program(BASH, |calls, session, _| {
+        let shown = calls.type_text(session, "printf 'a\\377\\376b\\303\\n'\n");
+        let line = output_text(&shown).lines().next().unwrap();
         assert!(line.starts_with('a') && line.contains('b') && line.contains('\u{fffd}'), "{line}");
     });
 }
 
 #[test]
 fn several_lines_are_sent_as_a_bracketed_paste() {
-    play(BASH, |calls, session, _| {
-        calls.input(session, "bind 'set enable-bracketed-paste on'\n");
-        let loop_of_two = calls.input(session, "for i in 1 2; do\n  echo \"n$i\"\ndone\n");
-        assert!(output(&loop_of_two).ends_with("n1\nn2\n$ "), "{loop_of_two}");
+    play_program(BASH, |calls, session, _| {
+        calls.type_text(session, "bind 'set enable-bracketed-paste on'\n");
+        let loop_of_two = calls.type_text(session, "for i in 1 2; do\n  echo \"n$i\"\ndone\n");
+        assert!(output_text(&loop_of_two).ends_with("n1\nn2\n$ "), "{loop_of_two}");
     });
 }
 
@@ -137,10 +140,10 @@ const LEAVE_TWO: &str = "sleep 781 & (setsid sleep 777 &) ; echo le''ft\n";
 
 #[test]
 fn closing_a_session_ends_and_names_its_processes() {
-    let Some(house) = super::furnish() else { return };
-    let mut calls = super::Calls::of(&house);
+    let Some(house) = super::house_with_shells() else { return };
+    let mut calls = super::ShellCalls::in_house(&house);
     let (session, _) = calls.spawn(BASH);
-    assert!(output(&calls.input(&session, LEAVE_TWO)).contains("left"));
+    assert!(output_text(&calls.type_text(&session, LEAVE_TWO)).contains("left"));
     house.wait_for_process("sleep 777");
     let closed = calls.close(&session);
     let ended = closed["ended"].as_array().unwrap();
@@ -155,13 +158,13 @@ fn closing_a_session_ends_and_names_its_processes() {
 
 #[test]
 fn shell_exit_reports_remaining_processes_and_close_ends_them() {
-    let Some(house) = super::furnish() else { return };
-    let mut calls = super::Calls::of(&house);
+    let Some(house) = super::house_with_shells() else { return };
+    let mut calls = super::ShellCalls::in_house(&house);
     let (session, _) = calls.spawn(BASH);
-    calls.input(&session, LEAVE_TWO);
+    calls.type_text(&session, LEAVE_TWO);
     house.wait_for_process("sleep 777");
-    let exit = calls.input(&session, "exit\n");
-    assert_eq!((reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
+    let exit = calls.type_text(&session, "exit\n");
+    assert_eq!((return_reason(&exit), &exit["exit_status"]), ("exit", &json!(0)));
     assert_eq!(exit["left_running"].as_array().unwrap().len(), 2, "{exit}");
     // The processes continue while another shell runs.
     let (second, _) = calls.spawn(BASH);
@@ -170,18 +173,18 @@ fn shell_exit_reports_remaining_processes_and_close_ends_them() {
     assert_eq!(closed["ended"].as_array().unwrap().len(), 2, "{closed}");
     house.wait_for_no_process("sleep 777");
     house.wait_for_no_process("sleep 781");
-    assert_eq!(output(&calls.input(&second, "echo on\n")), "on\n$ ");
+    assert_eq!(output_text(&calls.type_text(&second, "echo on\n")), "on\n$ ");
     calls.end(&house);
 }
 
 #[test]
 fn processes_left_by_an_exit_end_with_jaato() {
-    let Some(house) = super::furnish() else { return };
-    let mut calls = super::Calls::of(&house);
+    let Some(house) = super::house_with_shells() else { return };
+    let mut calls = super::ShellCalls::in_house(&house);
     let (session, _) = calls.spawn(BASH);
-    calls.input(&session, LEAVE_TWO);
+    calls.type_text(&session, LEAVE_TWO);
     house.wait_for_process("sleep 777");
-    calls.input(&session, "exit\n");
+    calls.type_text(&session, "exit\n");
     house.wait_for_process("sleep 777");
     calls.end(&house);
 }

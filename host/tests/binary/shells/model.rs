@@ -5,27 +5,27 @@ use std::process::Command as Program;
 
 use serde_json::{Value, json};
 
-use super::{furnish, is_there};
+use super::{house_with_shells, is_installed};
 use crate::support::House;
-use crate::support::openai::{SECRET, furnish as furnish_openai};
+use crate::support::openai::{SECRET, ship_openai};
 use crate::support::server::{Answer, Server};
 
 /// Returns the installation, or skips the test.
 fn set_up_house(program: &str) -> Option<House> {
-    let house = furnish()?;
-    furnish_openai(&house);
-    is_there(program).then_some(house)
+    let house = house_with_shells()?;
+    ship_openai(&house);
+    is_installed(program).then_some(house)
 }
 
 fn spawn_call(command: &str) -> (&'static str, Value) {
     ("shell_spawn", json!({ "command": command, "timeout": 30 }))
 }
 
-fn input(text: &str) -> (&'static str, Value) {
+fn type_call(text: &str) -> (&'static str, Value) {
     ("shell_input", json!({ "session_id": "session_0", "input": text, "timeout": 30 }))
 }
 
-fn key(key: &str) -> (&'static str, Value) {
+fn key_call(key: &str) -> (&'static str, Value) {
     ("shell_control", json!({ "session_id": "session_0", "key": key, "timeout": 30 }))
 }
 
@@ -44,12 +44,12 @@ fn run_calls(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
         .variable("OPENAI_BASE_URL", server.base_url())
         .variable("OPENAI_API_KEY", SECRET)
         .variable("PS1", "$ ")
-        .patient()
+        .with_long_deadline()
         .run()
         .code(0);
     assert_eq!(output.stdout, "It is done.\n");
-    house.nothing_lives();
-    let last = server.asked().pop().unwrap().json();
+    house.assert_no_processes();
+    let last = server.requests().pop().unwrap().json();
     let messages = last["messages"].as_array().unwrap();
     let results = messages.iter().filter(|message| message["role"] == "tool");
     let results: Vec<Value> = results
@@ -70,7 +70,7 @@ fn call_ends(results: &[Value]) -> Vec<(String, &str)> {
     .collect()
 }
 
-fn git(house: &House, words: &[&str]) {
+fn run_git(house: &House, words: &[&str]) {
     let status = Program::new("git")
         .args(["-c", "init.defaultBranch=main"])
         .args(words)
@@ -89,9 +89,9 @@ fn model_uses_a_python_repl() {
         &house,
         &[
             spawn_call("python3 -q"),
-            input("def area(r):\n    import math\n    return round(math.pi * r * r, 2)\n\n"),
-            input("area(2)\n"),
-            input("area('x')\n"),
+            type_call("def area(r):\n    import math\n    return round(math.pi * r * r, 2)\n\n"),
+            type_call("area(2)\n"),
+            type_call("area('x')\n"),
             close_call(),
         ],
     );
@@ -109,7 +109,8 @@ fn model_answers_the_questions_of_npm_init() {
     let answers =
         ["moon\n", "\n", "a moon\n", "\n", "\n", "\n", "\n", "\n", "MIT\n", "\n", "yes\n"];
     // Versions of npm differ in the last questions, which the model reads.
-    let calls = [spawn_call("npm init")].into_iter().chain(answers.map(input)).collect::<Vec<_>>();
+    let calls =
+        [spawn_call("npm init")].into_iter().chain(answers.map(type_call)).collect::<Vec<_>>();
     let results = run_calls(&house, &calls[..10]);
     let asked: Vec<_> = call_ends(&results).into_iter().map(|end| end.0).collect();
     let expected = [
@@ -130,19 +131,19 @@ fn model_answers_the_questions_of_npm_init() {
 #[test]
 fn model_resolves_a_conflict_in_git_rebase() {
     let Some(house) = set_up_house("git") else { return };
-    if !is_there("vim") {
+    if !is_installed("vim") {
         return;
     }
     let moon = |text: &str| house.write("workspace/moon.txt", text);
     // The installation's marker is not a repository.
     std::fs::remove_dir_all(house.workspace().join(".git")).unwrap();
-    git(&house, &["init", "-q"]);
-    git(&house, &["config", "user.name", "moon"]);
-    git(&house, &["config", "user.email", "moon@example.com"]);
+    run_git(&house, &["init", "-q"]);
+    run_git(&house, &["config", "user.name", "moon"]);
+    run_git(&house, &["config", "user.email", "moon@example.com"]);
     for (words, text) in [("full", "full\n"), ("half", "half\n"), ("new", "new\n")] {
         moon(text);
-        git(&house, &["add", "moon.txt"]);
-        git(&house, &["commit", "-q", "-m", words]);
+        run_git(&house, &["add", "moon.txt"]);
+        run_git(&house, &["commit", "-q", "-m", words]);
     }
     let editor = "vim -u NONE --cmd \"set shortmess=aoOtTF\"";
     let rebase = format!("git -c core.editor='{editor}' rebase -i HEAD~2");
@@ -150,13 +151,15 @@ fn model_resolves_a_conflict_in_git_rebase() {
         &house,
         &[
             spawn_call("bash --norc --noprofile"),
-            input(&format!("{rebase}\n")),
+            type_call(&format!("{rebase}\n")),
             // The first of the two commits is dropped.
-            input("dd"),
-            input(":wq\n"),
-            input("cat moon.txt\n"),
-            input("echo new > moon.txt; git add moon.txt; GIT_EDITOR=true git rebase --continue\n"),
-            input("git log --format=%s; git status --short\n"),
+            type_call("dd"),
+            type_call(":wq\n"),
+            type_call("cat moon.txt\n"),
+            type_call(
+                "echo new > moon.txt; git add moon.txt; GIT_EDITOR=true git rebase --continue\n",
+            ),
+            type_call("git log --format=%s; git status --short\n"),
             close_call(),
         ],
     );
@@ -183,11 +186,11 @@ fn model_saves_and_quits_vim() {
         &house,
         &[
             spawn_call("vim -u NONE letter.txt"),
-            input("Goyours"),
-            key("escape"),
-            input(":q\n"),
-            input("\n"),
-            input(":wq\n"),
+            type_call("Goyours"),
+            key_call("escape"),
+            type_call(":q\n"),
+            type_call("\n"),
+            type_call(":wq\n"),
             close_call(),
         ],
     );

@@ -3,30 +3,30 @@
 
 use serde_json::json;
 
-use super::{Calls, furnish, is_there, output, reason};
+use super::{ShellCalls, house_with_shells, is_installed, output_text, return_reason};
 
 /// A step at a program, and the text that its answer must contain.
-enum Step {
+enum ProgramStep {
     /// Types text.
     Type(&'static str, &'static str),
     /// Presses a key.
     Key(&'static str, &'static str),
 }
 
-use Step::{Key, Type};
+use ProgramStep::{Key, Type};
 
 /// Starts a program and runs its steps. Each answer must contain the text, which appears only when
 /// the program is done with the step, and its reason must be that the program waits.
 #[track_caller]
-fn check(command: &str, greeting: &str, steps: &[Step]) {
+fn check_program(command: &str, greeting: &str, steps: &[ProgramStep]) {
     let program = command.split(' ').next().unwrap();
-    let Some(house) = furnish().filter(|_| is_there(program)) else { return };
+    let Some(house) = house_with_shells().filter(|_| is_installed(program)) else { return };
     house.write("workspace/many", &(1..=500).map(|n| format!("{n}\n")).collect::<String>());
-    let mut calls = Calls::of(&house);
+    let mut calls = ShellCalls::in_house(&house);
     let spawn = json!({ "command": command, "timeout": 30 });
     let spawned = calls.call("shell_spawn", &spawn);
-    assert!(output(&spawned).contains(greeting), "{command}: {spawned}");
-    assert_eq!(reason(&spawned), "waiting", "{command}: {spawned}");
+    assert!(output_text(&spawned).contains(greeting), "{command}: {spawned}");
+    assert_eq!(return_reason(&spawned), "waiting", "{command}: {spawned}");
     for step in steps {
         let (answer, done) = match step {
             Type(text, done) => {
@@ -38,8 +38,11 @@ fn check(command: &str, greeting: &str, steps: &[Step]) {
                 (calls.call("shell_control", &key), done)
             }
         };
-        assert!(output(&answer).contains(done), "{command}: {done}: {answer}");
-        assert!(["waiting", "exit"].contains(&reason(&answer)), "{command}: {done}: {answer}");
+        assert!(output_text(&answer).contains(done), "{command}: {done}: {answer}");
+        assert!(
+            ["waiting", "exit"].contains(&return_reason(&answer)),
+            "{command}: {done}: {answer}"
+        );
     }
     calls.end(&house);
 }
@@ -55,9 +58,9 @@ fn wait_detection_works_in_shells() {
     for (command, prompt) in
         [("bash --norc --noprofile", "$ "), ("sh", ""), ("dash", "$ "), ("zsh -f", "% ")]
     {
-        check(command, if prompt == "% " { "" } else { prompt }, &steps);
+        check_program(command, if prompt == "% " { "" } else { prompt }, &steps);
     }
-    check(
+    check_program(
         "fish --no-config",
         "",
         &[
@@ -70,7 +73,7 @@ fn wait_detection_works_in_shells() {
 
 #[test]
 fn wait_detection_works_in_python() {
-    check(
+    check_program(
         "python3 -q",
         ">>> ",
         &[
@@ -87,7 +90,7 @@ fn wait_detection_works_in_python() {
 
 #[test]
 fn node() {
-    check(
+    check_program(
         "node",
         "> ",
         &[
@@ -101,7 +104,7 @@ fn node() {
 
 #[test]
 fn wait_detection_works_in_sqlite() {
-    check(
+    check_program(
         "sqlite3 -interactive :memory:",
         "sqlite> ",
         &[
@@ -119,7 +122,7 @@ fn wait_detection_works_in_sqlite() {
 
 #[test]
 fn gdb() {
-    check(
+    check_program(
         "gdb -q -nx /bin/true",
         "(gdb) ",
         &[
@@ -134,7 +137,7 @@ fn gdb() {
 
 #[test]
 fn less() {
-    check(
+    check_program(
         "less many",
         "1\n2\n3\n",
         &[Type(" ", "24\n"), Type("G", "500\n"), Type("?^77$\n", "77\n"), Type("q", "")],
@@ -143,7 +146,7 @@ fn less() {
 
 #[test]
 fn vim() {
-    check(
+    check_program(
         "vim -u NONE many",
         "1\n2\n3\n",
         &[
@@ -158,7 +161,7 @@ fn vim() {
 
 #[test]
 fn top() {
-    check(
+    check_program(
         "top",
         "PID",
         &[Type("c", "PID"), Type("h", "Help for"), Key("escape", "PID"), Type("q", "")],
@@ -199,13 +202,17 @@ fn program_that_works_in_a_second_thread_is_not_reported_as_waiting() {
         Type("two\n", "two is done\n"),
         Type("three\n", "three is done\n"),
     ];
-    check(WORKS_BESIDE_ITS_LOOP, "ready\n", &steps);
-    check(WORKS_BEHIND_ITS_PROMPT, "> ", &[Type("a", "a is done\n> "), Type("b", "b is done\n> ")]);
+    check_program(WORKS_BESIDE_ITS_LOOP, "ready\n", &steps);
+    check_program(
+        WORKS_BEHIND_ITS_PROMPT,
+        "> ",
+        &[Type("a", "a is done\n> "), Type("b", "b is done\n> ")],
+    );
 }
 
 #[test]
 fn wait_detection_works_in_npm_init() {
-    check(
+    check_program(
         "npm init",
         "package name: ",
         &[
@@ -221,15 +228,15 @@ fn wait_detection_works_in_npm_init() {
 fn slow_spinning_and_silent_programs_are_not_reported_as_waiting() {
     let python = |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
     let slow = "import time; [(print(i, flush=True), time.sleep(0.7)) for i in range(3)]";
-    check(&python(slow), "2\ndone? ", &[Type("y\n", "")]);
+    check_program(&python(slow), "2\ndone? ", &[Type("y\n", "")]);
     let spin = "import time; [(print('|/-'[i % 3], end='\\r', flush=True), time.sleep(0.1)) for i in range(12)]";
-    check(&python(spin), "done? ", &[Type("y\n", "")]);
+    check_program(&python(spin), "done? ", &[Type("y\n", "")]);
     let silent =
         "import time; s = time.time()\nwhile time.time() - s < 1.5: pass\nprint('computed')";
-    let Some(house) = furnish().filter(|_| is_there("python3")) else { return };
+    let Some(house) = house_with_shells().filter(|_| is_installed("python3")) else { return };
     house.write("workspace/silent.py", &format!("{silent}\ninput('done? ')\n"));
-    let mut calls = Calls::of(&house);
+    let mut calls = ShellCalls::in_house(&house);
     let (_, spawned) = calls.spawn("python3 silent.py");
-    assert_eq!((output(&spawned), reason(&spawned)), ("computed\ndone? ", "waiting"));
+    assert_eq!((output_text(&spawned), return_reason(&spawned)), ("computed\ndone? ", "waiting"));
     calls.end(&house);
 }
