@@ -21,7 +21,7 @@
 //! struct Print;
 //!
 //! impl EventSink for Print {
-//!     fn event(&self, envelope: EventEnvelope) {
+//!     fn receive_event(&self, envelope: EventEnvelope) {
 //!         if let Event::TextDelta { text, .. } = envelope.event {
 //!             print!("{text}");
 //!         }
