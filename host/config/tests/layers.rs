@@ -31,10 +31,8 @@ fn later_layers_win_and_each_value_names_its_origin() {
         ".jaato/config.toml",
         "[session]\noutput_bytes_max = 3000\nparallel_calls_max = 3\n",
     );
-    bench.write_workspace_file(
-        ".env",
-        "# shared\nJAATO_SESSION_PARALLEL_CALLS_MAX=4\nJAATO_OFFLINE=no\n",
-    );
+    let variables = "# shared\nJAATO_SESSION_PARALLEL_CALLS_MAX=4\nJAATO_OFFLINE=no\n";
+    bench.write_workspace_file(".env", variables);
     bench.trust_workspace();
     bench.set_variable("JAATO_OFFLINE", "1");
     bench.set_variable("JAATO_PROMPT_FILE", "/p.md");

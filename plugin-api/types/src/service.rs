@@ -91,6 +91,10 @@ pub struct SessionFacts {
     /// `session.hook_deadline_ms`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook_deadline_ms: Option<u64>,
+    /// The approval mode: `ask`, `accept-edits`, `read-only` or `plan`, or `allow-all` if the user
+    /// allowed every call (`--yes`). Newer hosts may know others. `None` outside a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
 }
 
 /// The model and token counts of a session.

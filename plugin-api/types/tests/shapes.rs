@@ -482,6 +482,7 @@ fn add_session_service_shapes(shapes: &mut ShapeList) {
         }),
         output_bytes_max: Some(1000),
         hook_deadline_ms: Some(60_000),
+        permission_mode: Some("ask".into()),
         working_directory: "/w".to_owned(),
         trusted_workspace: Some("/w".to_owned()),
         agreed_variables: vec![AgreedVariables {

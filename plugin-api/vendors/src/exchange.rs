@@ -28,7 +28,7 @@ pub struct VendorAnswer {
 
 impl VendorAnswer {
     /// Converts it to the answer for a plugin on a fake host.
-    pub(super) fn to_plugin_answer(self, with_credential: bool) -> FakeHttpAnswer {
+    pub(super) fn into_plugin_answer(self, with_credential: bool) -> FakeHttpAnswer {
         let empty = FakeHttpAnswer::status(self.status);
         let answer = self.headers.iter().fold(empty, |it, (name, value)| it.header(name, value));
         let answer = if with_credential { answer.with_credential() } else { answer };

@@ -103,7 +103,7 @@ impl FakeGitHub {
         let (method, body) = (head.method.clone(), request.body.clone());
         Ok(self
             .answer(&VendorRequest { method, path, headers, body })
-            .to_plugin_answer(with_credential))
+            .into_plugin_answer(with_credential))
     }
 }
 

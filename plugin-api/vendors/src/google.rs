@@ -168,7 +168,7 @@ impl FakeGoogle {
         let path = url.find("/v1beta").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).to_plugin_answer(name.is_some()))
+        Ok(self.answer(&asked).into_plugin_answer(name.is_some()))
     }
 
     fn answer_generate(

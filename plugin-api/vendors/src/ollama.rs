@@ -135,7 +135,7 @@ impl FakeOllama {
         let path = url.find("/api/").map_or(url.as_str(), |at| &url[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).to_plugin_answer(key.is_some()))
+        Ok(self.answer(&asked).into_plugin_answer(key.is_some()))
     }
 
     fn check_api_key(&self, asked: &VendorRequest) -> OllamaCheckResult {

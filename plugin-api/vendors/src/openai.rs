@@ -230,7 +230,7 @@ impl FakeOpenAi {
         let path = rest.find('/').map_or("/", |at| &rest[at..]).to_owned();
         let asked =
             VendorRequest { method: method.clone(), path, headers, body: request.body.clone() };
-        Ok(self.answer(&asked).to_plugin_answer(has_key))
+        Ok(self.answer(&asked).into_plugin_answer(has_key))
     }
 
     fn answer_responses(&self, asked: &VendorRequest) -> OpenAiCheckResult<VendorAnswer> {

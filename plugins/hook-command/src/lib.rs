@@ -13,6 +13,7 @@ mod run;
 mod session;
 mod settings;
 mod tool_input;
+mod transcript;
 mod user_command;
 
 use jaato_plugin_sdk::prelude::*;

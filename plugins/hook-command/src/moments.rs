@@ -50,6 +50,8 @@ impl Default for Config {
 /// The hooks of one session.
 pub struct CommandHooks {
     locations: HookLocations,
+    /// The folder for transcripts, if the host gives the plugin one.
+    transcripts: Option<PathBuf>,
     session: Mutex<Option<Arc<HookSession>>>,
     has_told: AtomicBool,
     /// Texts of hooks before a call, which its result gets.
@@ -69,8 +71,10 @@ impl State for CommandHooks {
             uses_home: config.home,
             ..HookLocations::default()
         };
+        let transcripts = home.store().folder().await.ok().map(PathBuf::from);
         Ok(Self {
             locations,
+            transcripts,
             session: Mutex::default(),
             has_told: AtomicBool::new(false),
             waiting: Mutex::default(),
@@ -80,7 +84,7 @@ impl State for CommandHooks {
 
     fn describe(description: &mut Description) {
         description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        description.services = vec!["host_process".to_owned()];
+        description.services = ["host_process", "session.history"].map(str::to_owned).to_vec();
         description.only_with_files =
             SETTINGS_FILES.map(|name| format!("{{workspace}}/{name}")).to_vec();
         description.commands = vec![user_command::hooks_command_spec()];
@@ -92,7 +96,9 @@ impl State for CommandHooks {
             return Err(Error::new(ErrorKind::UnknownOperation, text));
         }
         // Read again, because the user may have changed the files.
-        let session = HookSession::load_session(cx, cx.state().locations.clone()).await?;
+        let state = cx.state();
+        let (locations, transcripts) = (state.locations.clone(), state.transcripts.as_deref());
+        let session = HookSession::load_session(cx, locations, transcripts).await?;
         user_command::run_hooks_command(cx, &session, &arguments).await
     }
 }
@@ -105,8 +111,9 @@ impl CommandHooks {
         let session = match known {
             Some(session) => session,
             None => {
-                let read = Arc::new(HookSession::load_session(cx, state.locations.clone()).await?);
-                Arc::clone(state.session.lock().get_or_insert(read))
+                let (locations, folder) = (state.locations.clone(), state.transcripts.as_deref());
+                let read = HookSession::load_session(cx, locations, folder).await?;
+                Arc::clone(state.session.lock().get_or_insert(Arc::new(read)))
             }
         };
         if may_tell && !state.has_told.swap(true, Relaxed) {
@@ -279,10 +286,8 @@ impl Hooks for CommandHooks {
             "stop_hook_active": asked.continuations > 0,
             "last_assistant_message": asked.text,
         });
-        let kind =
-            session.event_input("", json!({}))["agent_type"].as_str().unwrap_or("").to_owned();
         let (event, names) = match session.is_subagent {
-            true => ("SubagentStop", vec![kind.as_str()]),
+            true => ("SubagentStop", vec![session.agent_type.as_str()]),
             false => ("Stop", Vec::new()),
         };
         let outcome = Self::run_event_hooks(cx, Hook::TurnEnd, event, &names, more).await?;
@@ -306,11 +311,13 @@ impl Hooks for CommandHooks {
     }
 
     async fn session_end(cx: &Cx<Self>, _asked: SessionEnd) -> Result<()> {
-        if Self::load_session(cx, true).await?.is_subagent {
-            return Ok(());
+        let session = Self::load_session(cx, true).await?;
+        if !session.is_subagent {
+            let more = json!({ "reason": "other" });
+            Self::run_event_hooks(cx, Hook::SessionEnd, "SessionEnd", &["other"], more).await?;
         }
-        let more = json!({ "reason": "other" });
-        Self::run_event_hooks(cx, Hook::SessionEnd, "SessionEnd", &["other"], more).await.map(drop)
+        session.remove_transcript().await;
+        Ok(())
     }
 
     async fn events(cx: &Cx<Self>, told: EventBatch) -> Result<()> {
@@ -361,7 +368,7 @@ async fn run_for_tool(
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.event_jobs("PreToolUse", &names, more, number));
+        jobs.extend(session.event_jobs(host, "PreToolUse", &names, more, number).await);
     }
     session.run_jobs(host, Hook::BeforeTool, "PreToolUse", jobs).await
 }
@@ -382,7 +389,7 @@ async fn run_after_tool(host: &Reporter, session: &HookSession, asked: &AfterToo
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.event_jobs("PostToolUse", &names, more, 0));
+        jobs.extend(session.event_jobs(host, "PostToolUse", &names, more, 0).await);
     }
     let mut all = HookOutcome::default();
     for (_, outcome) in session.run_jobs(host, Hook::AfterTool, "PostToolUse", jobs).await {

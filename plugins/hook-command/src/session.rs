@@ -1,6 +1,6 @@
 //! The hooks of one session: who it is, which hooks it has, and running those of an event.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use futures_util::stream::{self, StreamExt as _};
 use jaato_plugin_sdk::hooks::Hook;
@@ -10,6 +10,7 @@ use jaato_plugin_sdk::serde_json::Map;
 use crate::outcome::{HookOutcome, read_outcome};
 use crate::run::{CommandResult, HookCommand, run_command};
 use crate::settings::{ConfiguredHook, EVENTS, HookLocations, LoadedHooks};
+use crate::transcript::{LineFields, Transcript};
 
 /// The time limit of a command whose entry sets no limit, in milliseconds.
 const TIMEOUT_MS: u64 = 600_000;
@@ -33,10 +34,13 @@ pub struct HookSession {
     pub folder: PathBuf,
     /// Whether the session belongs to a subagent.
     pub is_subagent: bool,
+    /// The agent's name, or `main` or `subagent`.
+    pub agent_type: String,
     session_id: String,
-    agent: (String, String),
+    agent_id: String,
     project: String,
     limit_ms: u64,
+    transcript: Option<Transcript>,
 }
 
 /// A hook to run, with its input.
@@ -48,11 +52,16 @@ pub struct HookJob {
 }
 
 impl HookSession {
-    /// Reads the facts and the hooks of a session. `locations` lacks the workspace.
+    /// Reads the facts and the hooks of a session. `locations` lacks the workspace, `transcripts`
+    /// is the folder for transcripts.
     ///
     /// # Errors
     /// The host's error.
-    pub async fn load_session(host: &Reporter, mut locations: HookLocations) -> Result<Self> {
+    pub async fn load_session(
+        host: &Reporter,
+        mut locations: HookLocations,
+        transcripts: Option<&Path>,
+    ) -> Result<Self> {
         let facts = host.session().await?;
         locations.workspace = facts.trusted_workspace.map(PathBuf::from);
         locations.folder = PathBuf::from(&facts.working_directory);
@@ -60,12 +69,16 @@ impl HookSession {
         let root = locations.workspace.clone().unwrap_or_else(|| folder.clone());
         let loaded = host.blocking(move |_| locations.read_all_hooks()).await?;
         let is_subagent = facts.agent_type == "subagent";
-        let kind = if facts.agent_name.is_empty() { facts.agent_type } else { facts.agent_name };
+        let has_name = !facts.agent_name.is_empty();
         Ok(Self {
             loaded,
             is_subagent,
+            agent_type: if has_name { facts.agent_name } else { facts.agent_type },
+            transcript: transcripts
+                .filter(|_| !facts.session_id.is_empty())
+                .map(|folder| Transcript::new(folder, &facts.session_id)),
             session_id: facts.session_id,
-            agent: (facts.agent_id, kind),
+            agent_id: facts.agent_id,
             project: root.to_string_lossy().into_owned(),
             folder,
             limit_ms: facts.hook_deadline_ms.unwrap_or(LIMIT_MS),
@@ -94,16 +107,27 @@ impl HookSession {
         lines
     }
 
-    /// Returns the JSON for the commands of an event: the common fields and `more`.
-    pub fn event_input(&self, event: &str, more: Value) -> Value {
+    /// Returns the JSON for the commands of an event: the common fields and `more`. Brings the
+    /// transcript up to date, because a command may read it.
+    pub async fn event_input(&self, host: &Reporter, event: &str, more: Value) -> Value {
         let mut input = Map::from_iter([
             ("session_id".to_owned(), json!(self.session_id)),
             ("cwd".to_owned(), json!(self.folder)),
             ("hook_event_name".to_owned(), json!(event)),
         ]);
+        let mode = host.session().await.ok().and_then(|facts| facts.permission_mode);
+        if let Some(mode) = mode {
+            input.insert("permission_mode".to_owned(), json!(script_mode(&mode)));
+        }
+        if let Some(path) = self.updated_transcript(host).await {
+            input.insert("transcript_path".to_owned(), json!(path));
+            if event == "SubagentStop" {
+                input.insert("agent_transcript_path".to_owned(), json!(path));
+            }
+        }
         if self.is_subagent {
-            input.insert("agent_id".to_owned(), json!(self.agent.0));
-            input.insert("agent_type".to_owned(), json!(self.agent.1));
+            input.insert("agent_id".to_owned(), json!(self.agent_id));
+            input.insert("agent_type".to_owned(), json!(self.agent_type));
         }
         if let Value::Object(more) = more {
             input.extend(more);
@@ -111,10 +135,35 @@ impl HookSession {
         Value::Object(input)
     }
 
+    /// Returns the path of the transcript with all messages so far, if it can be written.
+    async fn updated_transcript(&self, host: &Reporter) -> Option<&Path> {
+        let transcript = self.transcript.as_ref()?;
+        let fields = LineFields {
+            session_id: &self.session_id,
+            folder: &self.folder,
+            is_subagent: self.is_subagent,
+        };
+        match transcript.update(host, &fields).await {
+            Ok(()) => Some(transcript.path()),
+            Err(error) => {
+                host.log(LogLevel::Warn, format!("no transcript: {}", error.message));
+                None
+            }
+        }
+    }
+
+    /// Removes the transcript.
+    pub async fn remove_transcript(&self) {
+        if let Some(transcript) = &self.transcript {
+            transcript.remove().await;
+        }
+    }
+
     /// Lists the hooks of an event for an input. `names` are the words for their matchers, empty
     /// for an event without matchers.
-    pub fn event_jobs(
+    pub async fn event_jobs(
         &self,
+        host: &Reporter,
         event: &str,
         names: &[&str],
         more: Value,
@@ -124,7 +173,7 @@ impl HookSession {
         if hooks.is_empty() {
             return Vec::new();
         }
-        let input = self.event_input(event, more).to_string();
+        let input = self.event_input(host, event, more).await.to_string();
         let job =
             |hook: &ConfiguredHook| HookJob { hook: hook.clone(), input: input.clone(), number };
         hooks.into_iter().map(job).collect()
@@ -139,7 +188,7 @@ impl HookSession {
         names: &[&str],
         more: Value,
     ) -> HookOutcome {
-        let jobs = self.event_jobs(event, names, more, 0);
+        let jobs = self.event_jobs(host, event, names, more, 0).await;
         let mut all = HookOutcome::default();
         for (_, outcome) in self.run_jobs(host, moment, event, jobs).await {
             all.combine(outcome);
@@ -207,6 +256,18 @@ impl HookSession {
         let most = moment.deadline_ms(Some(DEADLINE_MS), self.limit_ms);
         let most = most.saturating_sub(MARGIN_MS.min(most / 4)).max(1);
         asked.unwrap_or(default).min(most)
+    }
+}
+
+/// Returns the name that scripts know for an approval mode.
+fn script_mode(mode: &str) -> &str {
+    match mode {
+        "ask" => "default",
+        "accept-edits" => "acceptEdits",
+        // Both allow only reading.
+        "plan" | "read-only" => "plan",
+        "allow-all" => "bypassPermissions",
+        other => other,
     }
 }
 

@@ -139,8 +139,8 @@ async fn test_event_hooks(
     let (moment, word) = hook_for_event(event);
     let name = word.map(|key| more[key].as_str().unwrap_or_default().to_owned());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
-    let input = session.event_input(event, more.clone());
-    let jobs = session.event_jobs(event, &names, more, 0);
+    let input = session.event_input(host, event, more.clone()).await;
+    let jobs = session.event_jobs(host, event, &names, more, 0).await;
     let mut lines = vec![format!("input: {input}")];
     if jobs.is_empty() {
         lines.push(format!("no hook of `{event}` matches"));

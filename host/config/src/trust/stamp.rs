@@ -1,8 +1,9 @@
 //! Checks cheaply that a big file is still the one that was digested. Otherwise every start would
 //! have to digest megabytes of plugins.
 //!
-//! This shortcut only detects changes and never guards what is used: [`TrustedWorkspace::read_file`]
-//! digests the content that it returns, and a plugin's file is digested again before it is opened.
+//! This shortcut only detects changes and never guards what is used:
+//! [`TrustedWorkspace::read_file`] digests the content that it returns, and a plugin's file is
+//! digested again before it is opened.
 //!
 //! [`TrustedWorkspace::read_file`]: super::TrustedWorkspace::read_file
 

@@ -51,5 +51,14 @@ fn session_facts(call: &ServiceCall) -> SessionFacts {
         parent_process: shared.parent_process.clone(),
         output_bytes_max: Some(shared.output_bytes_max),
         hook_deadline_ms: Some(shared.hook_deadline_ms),
+        permission_mode: permission_mode(call),
     }
+}
+
+/// Returns the session's approval mode now, because the user may change it at any time.
+fn permission_mode(call: &ServiceCall) -> Option<String> {
+    let session = call.shared.sessions.find(&call.site.session).ok()?;
+    let rules = session.rules().ok()?;
+    let rules = rules.lock();
+    Some(if rules.allow_all { "allow-all" } else { rules.mode.name() }.to_owned())
 }

@@ -100,7 +100,10 @@ impl SessionIndex {
         store: &SessionStore,
     ) -> Result<(Self, u64, Vec<IndexProblem>), SessionStoreError> {
         let rebuilt = Self::rebuild_in_place(store);
-        let is_damage = |error: &SessionStoreError| matches!(error, SessionStoreError::Index(error) if tables::is_damage_error(error));
+        let is_damage = |error: &SessionStoreError| match error {
+            SessionStoreError::Index(error) => tables::is_damage_error(error),
+            _ => false,
+        };
         match rebuilt {
             Err(error) if is_damage(&error) => {
                 tables::remove_database(store)?;

@@ -156,6 +156,49 @@ fn stop_script_makes_the_model_run_the_tests_once() {
     assert_eq!(continued[0]["source"], "command");
 }
 
+/// Makes the model run the tests before it ends, unless the transcript has such a call.
+const TESTS_IN_TRANSCRIPT: &str = r#"
+import json, os, stat, sys
+turn = json.load(sys.stdin)
+path, ran, said = turn["transcript_path"], [], []
+for line in open(path):
+    entry = json.loads(line)
+    if entry["type"] == "assistant":
+        for block in entry["message"]["content"]:
+            if block["type"] == "tool_use" and block["name"] == "Bash":
+                ran.append(block["input"]["command"])
+            elif block["type"] == "text":
+                said.append(block["text"])
+if stat.S_IMODE(os.stat(path).st_mode) != 0o600:
+    print("others can read the transcript", file=sys.stderr)
+    sys.exit(2)
+if "sh test.sh" not in ran:
+    print("Run sh test.sh. You said: " + " ".join(said), file=sys.stderr)
+    sys.exit(2)
+with open("seen", "w") as seen:
+    seen.write(path + "\n" + " ".join(said))
+"#;
+
+#[test]
+fn stop_script_reads_the_calls_so_far_from_the_transcript() {
+    if !has_python() {
+        return;
+    }
+    let hooks = hook("Stop", "", &script("python3", "stop.py"));
+    let Some(house) = HookHouse::new(&hooks, &[("stop.py", TESTS_IN_TRANSCRIPT)]) else { return };
+    house.house.write("workspace/test.sh", "echo all tests pass\n");
+    let output = house.run(&json!([
+        says("finished"),
+        told("data", "Run sh test.sh. You said: finished", runs("sh test.sh")),
+        done_after("all tests pass"),
+    ]));
+    output.code(0);
+    let seen = house.text("seen");
+    let (path, said) = seen.split_once('\n').unwrap();
+    assert_eq!(said, "finished done");
+    assert!(path.ends_with(".jsonl") && !std::path::Path::new(path).exists(), "{path}");
+}
+
 /// Logs each call, and fails in a way that blocks nothing.
 const LOGGER: &str = r#"
 cat >> "$CLAUDE_PROJECT_DIR/calls.jsonl"
@@ -200,6 +243,7 @@ fn logger_script_gets_each_call_in_the_usual_form() {
         ]
     );
     assert_eq!(lines[0]["cwd"], json!(workspace));
+    assert_eq!(lines[0]["permission_mode"], "bypassPermissions", "`--yes` allows every call");
     assert!(lines[0]["session_id"].as_str().is_some_and(|id| !id.is_empty()));
     assert_eq!(lines[0]["tool_use_id"], lines[1]["tool_use_id"]);
     assert_eq!(lines[1]["tool_response"]["stdout"], "x\n", "{log}");
