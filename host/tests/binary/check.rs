@@ -26,7 +26,7 @@ fn plugin_check_runs_examples_in_a_worker_and_reports_each_result() {
         tool fail_in_example  failed: example "fail": no luck with 1
                      try another
         tool remove_all  left out: it may change things
-        conformance  failed: an instance saves what the next begins with (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was killed by signal 6 (abort); it printed: last words 1
+        conformance  failed: saved state is restored (plugin); no objects are left (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are independent (tool): the check failed: its process was killed by signal 6 (abort); it printed: last words 1
         conformance  14 of 21 checks hold
         --- stderr
         error: 9 checks of `$HOUSE/given/examples.so` failed
@@ -97,7 +97,7 @@ fn failed_conformance_checks_are_reported_in_plain_words() {
     let told: Vec<&str> =
         output.stdout.lines().filter(|line| line.starts_with("conformance")).collect();
     expect![[r#"
-        conformance  failed: unknown operations are named (plugin): an unknown command did not fail
+        conformance  failed: unknown operations are refused (plugin): an unknown command did not fail
         conformance  failed: a full history shrinks (gc); a history larger than a frame shrinks (gc): a plan: the count is 1 (failed)
         conformance  31 of 34 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);
