@@ -184,16 +184,16 @@ fn stop_script_reads_the_calls_so_far_from_the_transcript() {
     if !has_python() {
         return;
     }
-    let hooks = hook("Stop", "", &script("python3", "stop.py"));
+    let hooks = hook_entry("Stop", "", &script_command("python3", "stop.py"));
     let Some(house) = HookHouse::new(&hooks, &[("stop.py", TESTS_IN_TRANSCRIPT)]) else { return };
     house.house.write("workspace/test.sh", "echo all tests pass\n");
     let output = house.run(&json!([
-        says("finished"),
-        told("data", "Run sh test.sh. You said: finished", runs("sh test.sh")),
-        done_after("all tests pass"),
+        text_answer("finished"),
+        with_expectation("data", "Run sh test.sh. You said: finished", run_answer("sh test.sh")),
+        done_after_result("all tests pass"),
     ]));
     output.code(0);
-    let seen = house.text("seen");
+    let seen = house.file_text("seen");
     let (path, said) = seen.split_once('\n').unwrap();
     assert_eq!(said, "finished done");
     assert!(path.ends_with(".jsonl") && !std::path::Path::new(path).exists(), "{path}");
