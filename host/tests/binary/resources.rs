@@ -171,7 +171,8 @@ fn resource_name_has_one_type_and_another_type_conflicts() {
         ],
     );
     let error = &told.json_lines()[1]["error"];
-    let types = "the resource `c` is a `fixture_keeps::Counter`, not a `fixture_keeps::Nest`";
+    let types = "the resource `c` is a `fixture_keeps::CounterResource`, \
+                 not a `fixture_keeps::NestedResource`";
     assert_eq!((&error["kind"], &error["message"]), (&json!("conflict"), &json!(types)));
 }
 

@@ -79,7 +79,7 @@ pub fn parse_settings_hooks(text: &str) -> Result<Vec<CommandHook>, String> {
 /// A text for users, if there are too many, or an event has no list.
 ///
 /// ```
-/// use jaato_types::command_hooks::command_hooks;
+/// use jaato_types::command_hooks::parse_command_hooks;
 /// use serde_json::json;
 ///
 /// let hooks = json!({ "PreToolUse": [

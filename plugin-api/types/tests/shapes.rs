@@ -630,7 +630,7 @@ fn every_struct_that_is_read_has_an_example() {
                 "::default(",
                 "::user(",
                 "::blob(",
-                "::begun(",
+                "::unfinished(",
                 "::found(",
                 "::estimate(",
                 "::answered(",

@@ -38,7 +38,7 @@ const CALL_TIME: Duration = Duration::from_secs(60);
 /// # runtime.block_on(async {
 /// // A server that knows one tool. `connect` starts a program and speaks to it by its standard
 /// // input and output; any other pair of channels does as well.
-/// let wire = StdioWire::answered_by(|method, params| match method {
+/// let wire = StdioWire::with_request_handler(|method, params| match method {
 ///     "initialize" => Some(json!({
 ///         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
 ///         "serverInfo": { "name": "moon", "version": "1" },

@@ -121,7 +121,9 @@ fn run_single_program(
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
     match program.name.as_str() {
         BINARY => command.args(["--test-threads", THREADS_OF_THE_BINARY]),
-        SERIAL => command.args(["--test-threads", "1"]),
+        // One test at a time, also of the last program: the threads of a model spin while they
+        // wait for each other, so two models at a time take longer than one after the other.
+        name if ALONE.contains(&name) => command.args(["--test-threads", "1"]),
         _ => &mut command,
     };
     // The harness reports times only if unstable options are allowed, that is, if this variable has

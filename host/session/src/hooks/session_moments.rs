@@ -33,6 +33,8 @@ impl Session {
         if progress.steps >= self.shared.limits.steps_max || is_over_cap {
             return Ok(false);
         }
+        // The hooks may read the answer in the record.
+        self.publish_record();
         let asked = self.shared.hooks.ask_turn_end(text, progress.continuations, cancel);
         let Some(message) = asked.await else { return Ok(false) };
         progress.continuations += 1;
