@@ -78,7 +78,7 @@ async fn run_turn(
 ) -> Result<(String, Option<String>)> {
     let tools = plan.domain.allowed_tools(run.side, &plan.server);
     // Only the tools of the side can be allowed.
-    let mut session = jaato.session().allowed_tools([tools.as_str()]).allow_all();
+    let mut session = jaato.session().tools([tools.as_str()]).allow_all();
     if let Some(model) = &plan.model {
         session = session.model(model);
     }

@@ -32,8 +32,8 @@ struct Answer {
 pub fn router(session: Session) -> Router {
     Router::new()
         .route("/", get(async || Html(include_str!("page.html"))))
-        .route("/send", post(send))
-        .route("/answer", post(answer))
+        .route("/send", post(send_prompt))
+        .route("/answer", post(answer_prompt))
         .with_state(Arc::new(session))
 }
 

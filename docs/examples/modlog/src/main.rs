@@ -65,7 +65,7 @@ impl OutputMode {
     /// Shows a line, unless `VERBOSE` is 0 or false.
     fn print_detail(self, text: &str) {
         if is_verbose() {
-            self.line(text);
+            self.print_line(text);
         }
     }
 }

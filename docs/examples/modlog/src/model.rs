@@ -73,7 +73,7 @@ impl Model {
         let jaato = BlockingJaato::start(builder)?;
         let setup = jaato.inner().runtime().setup();
         // Tools are offered by default, so that only the user's own choice counts.
-        let is_chosen = setup.config.origins(TOOLS_KEY) != [ValueOrigin::BuiltIn];
+        let is_chosen = setup.config.origins_of_key(TOOLS_KEY) != [ValueOrigin::BuiltIn];
         let has_tool = is_chosen && setup.config.tools_offered;
         Ok(Self { jaato, ledger: Arc::default(), program, has_tool })
     }
@@ -166,7 +166,7 @@ impl Model {
     pub fn finish(self) -> String {
         let sums = self.ledger.summarize();
         let setup = self.jaato.inner().runtime().setup();
-        let path = setup.config.ledger.path.clone().or_else(|| setup.folders.ledger().ok());
+        let path = setup.config.ledger.path.clone().or_else(|| setup.folders.ledger_file().ok());
         let path = path.filter(|_| setup.config.ledger.enabled);
         let line = format!(
             "[ledger] Calls={} prompt={} output={} total={} -> {}",
