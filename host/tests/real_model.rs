@@ -101,9 +101,9 @@ fn tools_for_work_are_used_by_a_real_model() {
     house.write("workspace/.agents/skills/heron/SKILL.md", skill);
     house.write("workspace/notes.txt", "The secret word is heron.\n");
     house.run(&["trust"]).code(0);
-    // The tasks with the same tools share a prompt, whose state is saved after the first.
+    // The tasks with the same tools share a prompt, whose state is saved after the first. With few
+    // tools, a prompt is short and so is the model's answer.
     let memory = "store_memory,retrieve_memories";
-    let others = "calculate,createPlan,use_prompt";
     for (tools, tool, task, said) in [
         (None, "readFile", "Read the file notes.txt. Which secret word stands in it?", "heron"),
         (
@@ -113,10 +113,10 @@ fn tools_for_work_are_used_by_a_real_model() {
             "",
         ),
         (Some(memory), "retrieve_memories", "Retrieve the memories with the tag release.", ""),
-        (Some(others), "calculate", "What is 12.5 * 3.1?", "38.75"),
-        (Some(others), "createPlan", "Make a plan with two steps to write a web page.", ""),
+        (Some("calculate"), "calculate", "What is 12.5 * 3.1?", "38.75"),
+        (Some("createPlan"), "createPlan", "Make a plan with two steps to write a web page.", ""),
         // It flies or is flying, because the test's folder is part of the model's input.
-        (Some(others), "use_prompt", "Use the skill heron.", "fl"),
+        (Some("use_prompt"), "use_prompt", "Use the skill heron.", "fl"),
     ] {
         let Some(events) = ask_model(&house, &weights, tools, task) else { return };
         if tools.is_none() {
