@@ -316,7 +316,7 @@ impl Hooks for CommandHooks {
             let more = json!({ "reason": "other" });
             Self::run_event_hooks(cx, Hook::SessionEnd, "SessionEnd", &["other"], more).await?;
         }
-        session.remove_transcript().await;
+        session.remove_transcript(cx).await;
         Ok(())
     }
 
@@ -368,7 +368,7 @@ async fn run_for_tool(
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.event_jobs(host, "PreToolUse", &names, more, number).await);
+        jobs.extend(session.event_jobs("PreToolUse", &names, more, number));
     }
     session.run_jobs(host, Hook::BeforeTool, "PreToolUse", jobs).await
 }
@@ -389,7 +389,7 @@ async fn run_after_tool(host: &Reporter, session: &HookSession, asked: &AfterToo
             "tool_use_id": asked.call_id,
         });
         let names = [input.name.as_str(), asked.tool.as_str()];
-        jobs.extend(session.event_jobs(host, "PostToolUse", &names, more, 0).await);
+        jobs.extend(session.event_jobs("PostToolUse", &names, more, 0));
     }
     let mut all = HookOutcome::default();
     for (_, outcome) in session.run_jobs(host, Hook::AfterTool, "PostToolUse", jobs).await {

@@ -46,7 +46,7 @@ pub struct HookSession {
 /// A hook to run, with its input.
 pub struct HookJob {
     hook: ConfiguredHook,
-    input: String,
+    input: Value,
     /// The number that the caller gave the input.
     pub number: usize,
 }
@@ -107,24 +107,13 @@ impl HookSession {
         lines
     }
 
-    /// Returns the JSON for the commands of an event: the common fields and `more`. Brings the
-    /// transcript up to date, because a command may read it.
-    pub async fn event_input(&self, host: &Reporter, event: &str, more: Value) -> Value {
+    /// Returns the JSON for the commands of an event: the common fields and `more`.
+    pub fn event_input(&self, event: &str, more: Value) -> Value {
         let mut input = Map::from_iter([
             ("session_id".to_owned(), json!(self.session_id)),
             ("cwd".to_owned(), json!(self.folder)),
             ("hook_event_name".to_owned(), json!(event)),
         ]);
-        let mode = host.session().await.ok().and_then(|facts| facts.permission_mode);
-        if let Some(mode) = mode {
-            input.insert("permission_mode".to_owned(), json!(script_mode(&mode)));
-        }
-        if let Some(path) = self.updated_transcript(host).await {
-            input.insert("transcript_path".to_owned(), json!(path));
-            if event == "SubagentStop" {
-                input.insert("agent_transcript_path".to_owned(), json!(path));
-            }
-        }
         if self.is_subagent {
             input.insert("agent_id".to_owned(), json!(self.agent_id));
             input.insert("agent_type".to_owned(), json!(self.agent_type));
@@ -133,6 +122,31 @@ impl HookSession {
             input.extend(more);
         }
         Value::Object(input)
+    }
+
+    /// Adds the fields that change during a session to the inputs of an event, unless they have
+    /// them. Brings the transcript up to date, because a command may read it.
+    pub async fn add_current_fields(
+        &self,
+        host: &Reporter,
+        event: &str,
+        inputs: impl Iterator<Item = &mut Value>,
+    ) {
+        let mut fields = Map::new();
+        if let Some(mode) = host.session().await.ok().and_then(|facts| facts.permission_mode) {
+            fields.insert("permission_mode".to_owned(), json!(script_mode(&mode)));
+        }
+        if let Some(path) = self.updated_transcript(host).await {
+            fields.insert("transcript_path".to_owned(), json!(path));
+            if event == "SubagentStop" {
+                fields.insert("agent_transcript_path".to_owned(), json!(path));
+            }
+        }
+        for input in inputs.filter_map(Value::as_object_mut) {
+            for (key, value) in &fields {
+                input.entry(key).or_insert_with(|| value.clone());
+            }
+        }
     }
 
     /// Returns the path of the transcript with all messages so far, if it can be written.
@@ -153,17 +167,16 @@ impl HookSession {
     }
 
     /// Removes the transcript.
-    pub async fn remove_transcript(&self) {
+    pub async fn remove_transcript(&self, host: &Reporter) {
         if let Some(transcript) = &self.transcript {
-            transcript.remove().await;
+            transcript.remove(host).await;
         }
     }
 
     /// Lists the hooks of an event for an input. `names` are the words for their matchers, empty
     /// for an event without matchers.
-    pub async fn event_jobs(
+    pub fn event_jobs(
         &self,
-        host: &Reporter,
         event: &str,
         names: &[&str],
         more: Value,
@@ -173,7 +186,7 @@ impl HookSession {
         if hooks.is_empty() {
             return Vec::new();
         }
-        let input = self.event_input(host, event, more).await.to_string();
+        let input = self.event_input(event, more);
         let job =
             |hook: &ConfiguredHook| HookJob { hook: hook.clone(), input: input.clone(), number };
         hooks.into_iter().map(job).collect()
@@ -188,7 +201,7 @@ impl HookSession {
         names: &[&str],
         more: Value,
     ) -> HookOutcome {
-        let jobs = self.event_jobs(host, event, names, more, 0).await;
+        let jobs = self.event_jobs(event, names, more, 0);
         let mut all = HookOutcome::default();
         for (_, outcome) in self.run_jobs(host, moment, event, jobs).await {
             all.combine(outcome);
@@ -202,8 +215,13 @@ impl HookSession {
         host: &Reporter,
         moment: Hook,
         event: &str,
-        jobs: Vec<HookJob>,
+        mut jobs: Vec<HookJob>,
     ) -> Vec<(usize, HookOutcome)> {
+        if jobs.is_empty() {
+            return Vec::new();
+        }
+        let inputs = jobs.iter_mut().map(|job| &mut job.input);
+        self.add_current_fields(host, event, inputs).await;
         let runs = jobs
             .into_iter()
             .map(|job| async move { (job.number, self.run_job(host, moment, event, &job).await) });
@@ -241,7 +259,7 @@ impl HookSession {
         let folder = self.folder.to_string_lossy();
         let command = HookCommand {
             command: &hook.command,
-            input: &job.input,
+            input: &job.input.to_string(),
             folder: &folder,
             project: &self.project,
             timeout_ms: self.timeout_ms(moment, hook.timeout_ms),

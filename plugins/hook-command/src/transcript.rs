@@ -19,8 +19,8 @@ use crate::tool_input::tool_inputs;
 #[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,
-    /// The number of messages in the file. `None` until this session has created the file.
-    written: Mutex<Option<u64>>,
+    /// The number of messages in the file, or 0 if it must be written from the start.
+    written: Mutex<u64>,
 }
 
 /// The fields that all lines have.
@@ -38,7 +38,7 @@ impl Transcript {
     /// Creates the transcript of a session in the plugin's folder. Writes nothing.
     pub fn new(folder: &Path, session_id: &str) -> Self {
         let path = folder.join("transcripts").join(format!("{session_id}.jsonl"));
-        Self { path, written: Mutex::new(None) }
+        Self { path, written: Mutex::new(0) }
     }
 
     /// Returns the path of the file.
@@ -49,28 +49,36 @@ impl Transcript {
     /// Appends the messages that the file lacks.
     ///
     /// # Errors
-    /// The host's error, or `io`.
+    /// The host's error, or `io`. The next update writes the file again from the start.
     pub async fn update(&self, host: &Reporter, fields: &LineFields<'_>) -> Result<()> {
         let mut written = self.written.lock().await;
-        let from = written.unwrap_or_default();
-        let mut conversation = host.history(HistoryRead { from, ..HistoryRead::default() }).await?;
-        let messages = conversation.rest().await?;
-        let is_new = written.is_none();
-        if !is_new && messages.is_empty() {
-            return Ok(());
+        let read = |from| host.history(HistoryRead { from, ..HistoryRead::default() });
+        let mut from = std::mem::take(&mut *written);
+        let mut conversation = read(from).await?;
+        if conversation.messages < from {
+            // The user took messages back.
+            from = 0;
+            conversation = read(from).await?;
         }
-        let lines: String = messages.iter().filter_map(|it| transcript_line(it, fields)).collect();
-        let path = self.path.clone();
-        let appended = host.blocking(move |_| append_lines(&path, is_new, &lines)).await?;
-        appended.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
-        *written = Some(conversation.messages);
+        let messages = conversation.rest().await?;
+        let is_new = from == 0;
+        if is_new || !messages.is_empty() {
+            let lines: String =
+                messages.iter().filter_map(|it| transcript_line(it, fields)).collect();
+            let path = self.path.clone();
+            let appended = host.blocking(move |_| append_lines(&path, is_new, &lines)).await?;
+            appended.map_err(|error| Error::new(ErrorKind::Io, error.to_string()))?;
+        }
+        *written = conversation.messages;
         Ok(())
     }
 
-    /// Removes the file.
-    pub async fn remove(&self) {
-        *self.written.lock().await = None;
-        let _ = fs::remove_file(&self.path);
+    /// Removes the file, if there is one.
+    pub async fn remove(&self, host: &Reporter) {
+        let mut written = self.written.lock().await;
+        *written = 0;
+        let path = self.path.clone();
+        let _ = host.blocking(move |_| fs::remove_file(path)).await;
     }
 }
 

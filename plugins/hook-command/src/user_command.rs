@@ -139,8 +139,9 @@ async fn test_event_hooks(
     let (moment, word) = hook_for_event(event);
     let name = word.map(|key| more[key].as_str().unwrap_or_default().to_owned());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
-    let input = session.event_input(host, event, more.clone()).await;
-    let jobs = session.event_jobs(host, event, &names, more, 0).await;
+    let mut input = session.event_input(event, more);
+    session.add_current_fields(host, event, std::iter::once(&mut input)).await;
+    let jobs = session.event_jobs(event, &names, input.clone(), 0);
     let mut lines = vec![format!("input: {input}")];
     if jobs.is_empty() {
         lines.push(format!("no hook of `{event}` matches"));

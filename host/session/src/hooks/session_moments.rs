@@ -33,9 +33,13 @@ impl Session {
         if progress.steps >= self.shared.limits.steps_max || is_over_cap {
             return Ok(false);
         }
-        // The hooks may read the answer in the record.
+        let plugins = self.shared.hooks.plugins_to_ask(Hook::TurnEnd);
+        if plugins.is_empty() {
+            return Ok(false);
+        }
+        // The plugins may read the answer in the record.
         self.publish_record();
-        let asked = self.shared.hooks.ask_turn_end(text, progress.continuations, cancel);
+        let asked = self.shared.hooks.ask_turn_end(plugins, text, progress.continuations, cancel);
         let Some(message) = asked.await else { return Ok(false) };
         progress.continuations += 1;
         self.history.append_prompt(vec![message]).map_err(host_bug_error)?;
@@ -107,11 +111,13 @@ impl HookAsker {
 
     /// Asks the plugins one after the other whether the turn ends. Returns the message of the first
     /// one that makes it continue.
-    async fn ask_turn_end(&self, text: &str, continuations: u32, cancel: &Cancel) -> Option<Part> {
-        let plugins = self.plugins_to_ask(Hook::TurnEnd);
-        if plugins.is_empty() {
-            return None;
-        }
+    async fn ask_turn_end(
+        &self,
+        plugins: Vec<HookPlugin>,
+        text: &str,
+        continuations: u32,
+        cancel: &Cancel,
+    ) -> Option<Part> {
         let request = TurnEnd::new(text, continuations, self.facts.snapshot());
         for plugin in plugins {
             let take = |answer: TurnEndAnswer| Ok(answer.continue_with);
